@@ -24,7 +24,9 @@ import skyband as sb
 from benchmarks import checks, fresh, yardsticks
 from benchmarks.checks import Answer, Check
 from benchmarks.workloads import Stream, sites
+from skyband.engines.arena import runs
 from skyband.engines.topk.odds import false_ones, misses, strict_size
+from skyband.engines.topk.slots import Slots
 
 TUNING = ("index", "cells", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
 
@@ -108,6 +110,8 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
         }
         if approximate:
             counters["lacking"] = checks.lacking(stream, p, answer)
+        if p.get("distinct"):
+            counters["distinct_objects"] = _distinct(monitor) / p["queries"]
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
             is_right = checks.is_near if approximate else checks.is_nearest
@@ -116,6 +120,15 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return Outcome(answer, check, counters)
 
     return Ready(work, after)
+
+
+def _distinct(monitor: sb.Monitor) -> int:
+    """How many objects the queries keep, each once however many keep it; without the buffer that they share."""
+    engines = [adapter.engine for adapter in monitor._loop.state.standing()]
+    if isinstance(engines[0], Slots):  # one engine for all queries
+        return sum(one.shared_objects for one in engines)
+    kept = [runs(one.objects, one.groups, np.arange(len(one.groups)))["serial"] for one in engines]
+    return len(np.unique(np.concatenate(kept)))
 
 
 def pa_errors(stream: Stream, p: Mapping[str, Any]) -> Ready:

@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks import store
 from benchmarks.claims.values import Rule, Runs
+from benchmarks.experiment import EXPERIMENTS, load, names
 
 HEAD = ("claim", "measured", "verdict", "run")
 
@@ -61,7 +62,16 @@ def origin(experiment: str, rows: list[store.Row]) -> str:
     count = f"{min(repeats)}" if len(repeats) == 1 else f"{min(repeats)} to {max(repeats)}"
     once = "repeat" if repeats == {1} else "repeats"
     clock = ", processor time" if rows[0].clock == "process" else ""
-    return f"`{experiment}`: {commits}, load {load}, {count} {once}{clock}"
+    return f"`{experiment}`: {commits}, load {load}, {count} {once}{clock}{_so_far(experiment, rows)}"
+
+
+def _so_far(experiment: str, rows: list[store.Row]) -> str:
+    """How many cells are stored, where a run that goes on has not come to its end."""
+    folder = next((one for one in (EXPERIMENTS, EXPERIMENTS / "papers") if experiment in names(one)), None)
+    if folder is None:
+        return ""
+    there, all_ = len({row.number for row in rows}), len(load(experiment, folder=folder).cells)
+    return f", {there} of {all_} cells" if there < all_ else ""
 
 
 def claims() -> tuple[list[Claim], Callable[..., Callable[[Rule], Rule]]]:

@@ -11,8 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import documents, store
-from benchmarks.claims.claim import claims, verdict_of
+from benchmarks.claims.claim import claims, origin, verdict_of
 from benchmarks.claims.values import Finding, Runs, Values, said
+from benchmarks.experiment import load
 
 ROW = store.Row("small", "c", 0, "A", "f", "w", {"k": 1}, 0, [2.0, 4.0, 6.0], True, {"rows": [2, 2, 2]}, commit="abc")
 MARKED = "It took <!-- measured: ratio small; c; A; B -->{}<!-- / --> times as long."
@@ -102,6 +103,8 @@ def test_a_claim_computes_its_verdict(folder: Path) -> None:
     run = "`small`: abc+, load 0, 3 repeats"
     assert found[0].line(folder) == ("A is slower", "3.0, 12", "**partly (1 of 2)**: only there", run)
     assert found[1].line(folder)[2] == "no stored run"
+    few = [replace(ROW, experiment="throughput")]
+    assert origin("throughput", few).endswith(f", 1 of {len(load('throughput').cells)} cells")
     assert [verdict_of(truths) for truths in ([True], [False])] == ["holds", "does not hold"]
 
 
