@@ -175,6 +175,30 @@ def smog(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"id": ids[order], "part": part, "value": np.minimum(values[order], 1.0)}
 
 
+def requests(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Like WorldCup98 as haghani2009 uses it: what clients download from `parts` servers in chunks of time, in MB.
+
+    Clients are Zipf, servers share their requests, sizes are log-normal. A row is the sum of a client, a chunk and a
+    server, at most 1; a client that comes to a server again is another object there, as in the paper.
+    """
+    rng = np.random.default_rng(seed)
+    size = 4 * rows  # requests: some fall together
+    client = rng.zipf(1.3, size) % 50_000
+    server, chunk = rng.integers(0, p["parts"], size), np.arange(size) // (30 * p["parts"])
+    place, of = np.unique(np.stack([chunk, server, client]), axis=1, return_inverse=True)
+    megabytes = np.minimum(np.bincount(of, rng.lognormal(np.log(5e-3), 1.5, size)), 1.0)
+    order = np.lexsort((rng.random(place.shape[1]), place[0]))[:rows]  # of a chunk in any order
+    (_, server, client), value = place[:, order], megabytes[order]
+    if len(order) < rows:
+        raise ValueError(f"{len(order)} rows of {size} requests: draw more.")
+    pairs = np.stack([server, client])
+    _, pair, count = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    by_pair = np.argsort(pair, kind="stable")
+    again = np.empty(rows, np.int64)
+    again[by_pair] = np.arange(rows) - np.repeat(np.cumsum(count) - count, count)
+    return {"id": client * rows + again, "part": np.char.add("p", (server + 1).astype(str)), "value": value}
+
+
 def sites(stream: Mapping[str, NDArray[Any]], p: Mapping[str, Any]) -> NDArray[np.float64]:
     """Where `queries` Nearest queries stand: at objects of the stream, as in pripuzic2015; the same for all."""
     columns = list(stream.values())
@@ -327,5 +351,6 @@ WORKLOADS: dict[str, Workload] = {
         vectors,
         appearances,
         smog,
+        requests,
     )
 }
