@@ -300,6 +300,8 @@ def _elsewhere(module: str, name: str) -> Contestant:
 
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
 PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
+STEPS = ("push", "whole", "polars", "pandas", "duckdb", "spark")  # peers/latency.py: seconds of each step
+FRAMES = ("polars_dynamic", "polars_rolling", "pandas_windows", "whole_window")
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
 HEAVY = ("sketch_push",)
@@ -329,3 +331,5 @@ CONTESTANTS |= {name: _elsewhere("shared", name) for name in ("same_scoring", "s
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}
+CONTESTANTS |= {name: _elsewhere("peers.frames", name) for name in FRAMES}
+CONTESTANTS |= {f"{name}_steps": _elsewhere("peers.latency", f"{name}_steps") for name in STEPS}

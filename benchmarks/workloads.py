@@ -63,6 +63,14 @@ def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     }
 
 
+def late_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """`flights` of which a share `late` comes up to `minutes` late, by chance; no two scores are equal."""
+    stream, rng = flights(rows, seed, p), np.random.default_rng(seed)
+    delay = np.where(rng.random(rows) < p["late"], rng.random(rows) * p["minutes"] * 60_000_000, 0)
+    order = np.argsort(stream["time"].astype("M8[us]").astype(np.int64) + delay, kind="stable")
+    return {name: column[order] for name, column in stream.items()} | {"score": rng.permutation(rows)}
+
+
 def nyc_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """The year of New York's flights again and again, each a year later: delays by destination, 105 keys."""
     if not available("flights"):
@@ -335,6 +343,7 @@ WORKLOADS: dict[str, Workload] = {
         random_keys,
         zipf_ids,
         flights,
+        late_flights,
         nyc_flights,
         timed_keys,
         bids,
