@@ -186,13 +186,14 @@ def smog(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
 def requests(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Like WorldCup98 as haghani2009 uses it: what clients download from `parts` servers in chunks of time, in MB.
 
-    Clients are Zipf, servers share their requests, sizes are log-normal. A row is the sum of a client, a chunk and a
-    server, at most 1; a client that comes to a server again is another object there, as in the paper.
+    Clients are Zipf; a view of a page is five requests on average, spread over the servers; sizes are log-normal. A row
+    is the sum of a client, a chunk and a server, at most 1; a client that comes to a server again is another object.
     """
     rng = np.random.default_rng(seed)
-    size = 4 * rows  # requests: some fall together
-    client = rng.zipf(1.3, size) % 50_000
-    server, chunk = rng.integers(0, p["parts"], size), np.arange(size) // (30 * p["parts"])
+    requests = 1 + rng.poisson(4, 2 * rows)  # of each view
+    size = int(requests.sum())
+    client = np.repeat(rng.zipf(1.3, 2 * rows) % 50_000, requests)
+    server, chunk = rng.integers(0, p["parts"], size), np.repeat(np.arange(2 * rows) // 30, requests)
     place, of = np.unique(np.stack([chunk, server, client]), axis=1, return_inverse=True)
     megabytes = np.minimum(np.bincount(of, rng.lognormal(np.log(5e-3), 1.5, size)), 1.0)
     order = np.lexsort((rng.random(place.shape[1]), place[0]))[:rows]  # of a chunk in any order
