@@ -123,16 +123,16 @@ class GroupsAdapter(SessionRows, Adapter):
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         scored = Scored(np.empty(batch.rows))
-        reasons = dict(bad_times)
-        named = {name: f"{name} is null" for name in self.of}
-        if self.ids is not None:
-            named |= {cast(str, self.options.id): "id is null"}
-        for name, reason in named.items():
-            column = batch.array(name)
-            reasons[reason] = np.asarray(column.is_null(), np.bool_) if column.null_count else None
-        for reason, rows in reasons.items():
+        for reason, rows in bad_times.items():
             if rows is not None:
                 scored.reject(reason, rows)
+        named = [(name, f"{name} is null") for name in self.of]
+        if self.ids is not None:
+            named.append((cast(str, self.options.id), "id is null"))  # `of` may be a column called "id" too
+        for name, reason in named:
+            column = batch.array(name)
+            if column.null_count:
+                scored.reject(reason, np.asarray(column.is_null(), np.bool_))
         self.arguments.read(batch, scored, self.example)
         if self.algorithm == "SKETCH":  # whose counters only rise
             self.arguments.reject_negative(batch, scored)
