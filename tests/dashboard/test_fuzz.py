@@ -60,7 +60,7 @@ QUERIES: list[dict[str, Any]] = [
     {"kind": "TopKPairs", "k": 3, "by": "abs(a.delay - b.delay)", "window": {"last": 20}},
     {"kind": "TopKIncomplete", "k": 3, "parts": {"n": [0, 1]}, "window": {"last": 20}, "repeat": "last"},
     {"kind": "TopKUncertain", "k": 3, "by": "delay", "window": {"last": 20}, "probability": "p"},
-    {"kind": "TopKGroups", "k": 2, "by": "sum(delay)", "window": {"last": 9}, "of": "origin", "having": "max(delay) > 1"},
+    {"kind": "TopKGroups", "k": 2, "by": "avg(delay)", "window": {"last": 9}, "of": "origin"},
     {"kind": "TopKGroups", "k": 2, "by": ["count(*)", "id"], "window": {"ever": True}, "of": "origin"},
     {"kind": "TopK", "k": 3, "by": ["origin", "delay"], "window": {"last": 50}, "nulls": "last", "with_ties": True},
     {"kind": "TopK", "k": 3, "by": "delay", "window": {"session": "50 seconds"}, "per": ["origin"]},
