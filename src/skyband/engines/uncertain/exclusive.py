@@ -1,14 +1,14 @@
 """BS and DOM for alternatives that exclude each other (x-tuples): of those with one name at most one exists.
 
-Beyond the paper, whose tuples are independent. Tuples that pass `where` are kept as by BS and DOM, with their names, and
-an answer is read by another walk (kernels/exclusive.py). All valid rows that have a name are kept besides, in a log
-(rivals.py): they decide which rows are rejected.
+Beyond the paper, whose tuples are independent. Tuples that pass `where` are kept as by BS and DOM, with their names,
+and an answer is read by another walk (kernels/exclusive.py). All valid rows that have a name are kept besides, in a
+ring (rivals.py): they decide which rows are rejected.
 
 The stop conditions of pk-topk, pt-k and u-kranks maintain themselves here too, that of u-topk does not
 (docs/engines/uncertain/bs.md has the proof, tests/uncertain/test_alternatives.py the counterexample): DOM refuses it.
 
 Cost: as of BS and DOM; a look at the valid alternatives of each arrival; O(k d) for a tuple of the prefix that has
-alternatives above it. Memory: 56 bytes a kept tuple, and 88 to 176 a valid row with a name.
+alternatives above it. Memory: 56 bytes a kept tuple, and 56 to 224 a valid row with a name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots of alternatives by version 0.1, whose engine was Python: tuples by age, and answers as they were reported."""
+"""Snapshots of alternatives by version 0.1, whose engine was Python: tuples by age, and answers as reported."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ correctly rounded one, `math.fsum`). Rows are validated before it is certain tha
 A line is let go once all before it have expired, so those of a group or time that lags behind are counted for longer;
 that makes lookups more frequent and changes no result.
 
-Cost: 40 bytes a row with a name and 16 for its hash, at most four times as many as are valid or come at once; O(1) a row,
-and a look at every line of its hash when their sum passes 1.
+Cost: 40 bytes a row with a name and 16 for its hash, at most four times as many as are valid or come at once; O(1) a
+row, and a look at every line of its hash when their sum passes 1.
 """
 
 from __future__ import annotations
