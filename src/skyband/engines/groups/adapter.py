@@ -156,6 +156,10 @@ class GroupsAdapter(SessionRows, Adapter):
         """The types of the keys that are reported, of a batch that is not taken yet."""
         return self.order_keys.shown_of([key.type for key in validated.scored.keys or []])
 
+    def seen_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`, of a batch that is not taken yet."""
+        return self.arguments.shown_types(self.example, seen=True)
+
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
         """The columns of objects, unless that is the Monitor's id, which is kept anyway."""
         return tuple(name for name in self.of if name != self.options.id)
@@ -261,6 +265,7 @@ class GroupsAdapter(SessionRows, Adapter):
 
     def after_restore(self) -> None:
         self._rebuild_codes()
+        self.order_keys.check()
 
     def keep_groups(self, codes: Ints) -> None:
         super().keep_groups(codes)
