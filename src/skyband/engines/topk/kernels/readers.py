@@ -1,0 +1,379 @@
+"""Many queries of one scoring over one run: a batch, arrival by arrival or by what it changes as a whole.
+
+The run is kept as in strict.py. A query (k, n) sees its first k objects with a stamp in its own window, since the
+k-skyband of the largest k over the longest window holds those of all others (the newer ones above an object that was
+dropped are in every window that it is in).
+
+Reported at each arrival: one that ranks above the last member of an answer enters it, and that member leaves; a member
+that leaves the window makes place for the next object down the run. Net changes (kernels/reader_answers.py): a query is
+looked at only if the best new object would enter its answer or a member has left its window.
+
+Cost of an arrival: that of strict.py for one query; a look at each page of 32 queries if it enters any answer; O(log)
+and the run between the old and the new last member for each answer that it enters; O(edge) for each that a member
+leaves by age.
+
+As in strict.py, in count windows the arrival and what it pushes out are one step.
+"""
+
+from __future__ import annotations
+
+from skyband.engines.topk.kernels.changes import drop
+from skyband.engines.topk.kernels.reader_answers import report_net
+from skyband.engines.topk.kernels.reader_state import (
+    PAGE,
+    Readers,
+    edge_of,
+    enters,
+    lacks,
+    page_count,
+    put,
+    set_last,
+    set_open,
+    sum_group,
+    sum_page,
+    with_copy,
+    with_more,
+    with_room,
+    with_rows,
+)
+from skyband.engines.topk.kernels.state import Report, is_full, largest_k
+from skyband.engines.topk.kernels.strict import insert
+from skyband.kernels.compile import kernel, uncounted
+from skyband.kernels.records import NEVER, Records
+
+
+@kernel
+def take_readers(
+    state: Readers, report: Report, copies: Records, arrivals: Records, visits: Records, since: int
+) -> tuple[Records, Records, Records, Records]:
+    """Take the arrivals of each visited group; returns arena, marks, changes and copies, which may have been replaced.
+
+    Arrivals are sorted by group and in order within it. since: the serial of the first row of a net batch.
+    """
+    groups, readers, copied = state.groups, state.readers, state.scratch.copies
+    K, longest = largest_k(readers), 0
+    for q in range(len(readers)):
+        longest = max(longest, readers[q]["length"])
+    for visit in range(len(visits)):
+        g, a, end, last = visits[visit]["group"], visits[visit]["begin"], visits[visit]["end"], visits[visit]["last"]
+        report.step[0]["visit"] = visit
+        if report.net:
+            if not groups[g]["open"]:
+                copies = with_copy(copies, state, g)
+            groups[g]["open"] = report.more
+        done = False
+        while not done:
+            a = take_run(state, report, K, longest, g, arrivals, a, end)
+            if a < end:
+                if is_full(groups, g, 1):
+                    state = with_room(state, g, 1)
+            else:
+                done = finish(state, report, K, longest, g, last, copies, since)
+            if not done:
+                report = with_more(report, 2 * K + 2)
+                if state.tally[2] + K + 2 > len(state.marks):
+                    state = with_rows(state, K + 2)
+        if report.net and not report.more and state.tally[4] == copied[2 * g] + copied[2 * g + 1]:
+            state.tally[4] = copied[2 * g]
+    return state.objects, state.marks, report.changes, copies
+
+
+@uncounted
+def take_run(
+    state: Readers, report: Report, K: int, longest: int, g: int, arrivals: Records, begin: int, end: int
+) -> int:
+    """Arrivals begin..end of one group, a step each. Returns where it stopped: at the end, or for want of places."""
+    objects, groups, step, arriving = state.objects, state.groups, report.step, state.scratch.arriving
+    for a in range(begin, end):
+        key, stamp, now = arrivals[a]["key"], arrivals[a]["stamp"], arrivals[a]["now"]
+        own = report.serial + arrivals[a]["row"]
+        if is_full(groups, g, 1):
+            return a
+        if not report.net and groups[g]["due"] <= now:
+            if not expire(state, report, g, now - report.joint):
+                return a
+            if report.joint:
+                step[0]["row"] = arrivals[a]["row"]
+                step[0]["instant"] = now
+                if not let_go(state, report, g, now):
+                    return a
+            sum_group(state, g, longest)
+        discard(state, report, K, g, now - longest)
+        step[0]["row"] = arrivals[a]["row"]
+        step[0]["instant"] = now
+        head, size = groups[g]["head"], groups[g]["size"]
+        p = size  # its rank: below all that are better, above its ties
+        while p > 0 and (
+            objects[head + p - 1]["key"] < key
+            or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)
+        ):
+            p -= 1
+        dominators = 0
+        if stamp <= groups[g]["newest"]:  # late, or of an equal time: it may be dominated already
+            for i in range(head, head + p):
+                dominators += objects[i]["stamp"] >= stamp
+            if dominators >= K:
+                continue
+        if arriving[0]["serial"] != own:
+            arriving[0]["key"] = key
+            arriving[0]["stamp"] = stamp
+            arriving[0]["serial"] = own
+            arriving[0]["shown"] = 0
+        if not report.net and not offer(state, report, longest, g, p, own, now):
+            return a
+        w = p
+        for i in range(head + p, head + size):  # those it dominates are dropped at K dominators (Theorem 3.7)
+            if objects[i]["stamp"] <= stamp:
+                objects[i]["dom"] += 1
+                if objects[i]["dom"] >= K:
+                    drop(objects, i, report)
+                    continue
+            if head + w < i:
+                objects[head + w] = objects[i]
+            w += 1
+        head = insert(objects, head, p, w, key, stamp, own, dominators)
+        objects[head + p]["shown"] = arriving[0]["shown"]
+        arriving[0]["shown"] = 0
+        report.alive[own - report.serial] = True
+        groups[g]["head"] = head
+        groups[g]["size"] = w + 1
+        groups[g]["newest"] = max(groups[g]["newest"], stamp)
+        groups[g]["oldest"] = min(groups[g]["oldest"], stamp)
+        groups[g]["due"] = min(groups[g]["due"], stamp + longest)
+    return end
+
+
+@uncounted
+def finish(
+    state: Readers, report: Report, K: int, longest: int, g: int, last: int, copies: Records, since: int
+) -> bool:
+    """Time goes on to `last`, and a net batch is reported. False: the changes need more places first."""
+    if report.net:
+        discard(state, report, K, g, last - longest)
+        if report.more:
+            return True
+        report.step[0]["instant"] = last
+        report.step[0]["row"] = -1
+        if not report_net(state, report, g, last, copies, since):
+            return False
+    else:
+        if not expire(state, report, g, last):
+            return False
+        discard(state, report, K, g, last - longest)
+    sum_group(state, g, longest)
+    return True
+
+
+@uncounted
+def offer(state: Readers, report: Report, longest: int, g: int, p: int, own: int, now: int) -> bool:
+    """The arrival, at rank p, enters the answers that it can. False: the changes need more places first."""
+    readings, readers, pages = state.readings, state.readers, state.pages
+    arriving, done, short = state.scratch.arriving, state.scratch.done, state.scratch.short
+    Q, P, key, stamp = len(readers), page_count(len(readers)), arriving[0]["key"], arriving[0]["stamp"]
+    for s in range(state.tally[3]):
+        q = short[s]
+        if done[q] != own:
+            if lacks(state, report, readers[q]["k"]):
+                return False
+            fill(state, report, g, q, p, now - readers[q]["length"])
+            done[q] = own
+            sum_page(state, g, q // PAGE)
+    waited, state.tally[3] = state.tally[3], 0
+    if key < pages[g * P]["floor"]:
+        if waited:
+            sum_group(state, g, longest)
+        return True
+    for b in range(P - 1):
+        if key < pages[g * P + 1 + b]["floor"]:
+            continue
+        for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
+            v, bound = g * Q + q, now - readers[q]["length"]
+            below = key < readings[v]["key"] or (key == readings[v]["key"] and stamp < readings[v]["stamp"])
+            if below or stamp <= bound or done[q] == own:
+                continue
+            if lacks(state, report, readers[q]["k"]):
+                return False
+            done[q] = own
+            push_in(state, report, g, q, p, bound)
+        sum_page(state, g, b)
+    sum_group(state, g, longest)
+    return True
+
+
+@uncounted
+def push_in(state: Readers, report: Report, g: int, q: int, p: int, bound: int) -> None:
+    """The arrival, at rank p, enters one answer, and the last member of a full one leaves it."""
+    objects, readings, arriving = state.objects, state.readings, state.scratch.arriving
+    v, head, place = g * len(state.readers) + q, state.groups[g]["head"], state.readers[q]["place"]
+    end = state.groups[g]["size"]
+    if readings[v]["held"] == state.readers[q]["k"]:
+        end = edge_of(state, g, v) - 1
+        put(report, objects, head + end, place, -1)
+    else:
+        readings[v]["held"] += 1
+    enters(state, report, arriving, 0, place)
+    readings[v]["oldest"] = min(readings[v]["oldest"], arriving[0]["stamp"])
+    if readings[v]["held"] == state.readers[q]["k"]:
+        settle_last(state, g, v, p, end, bound)
+
+
+@uncounted
+def settle_last(state: Readers, g: int, v: int, p: int, end: int, bound: int) -> None:
+    """The last member of a full answer: the lowest one of the run from rank p to `end`, else the arrival at p."""
+    objects, head = state.objects, state.groups[g]["head"]
+    i = end - 1
+    while i >= p and objects[head + i]["stamp"] <= bound:
+        i -= 1
+    if i >= p:
+        set_last(state.readings, v, objects, head + i)
+    else:
+        set_last(state.readings, v, state.scratch.arriving, 0)
+
+
+@uncounted
+def fill(state: Readers, report: Report, g: int, q: int, p: int, bound: int) -> None:
+    """A full answer has lost one member in this step: the next object above rank p takes its place, or the arrival."""
+    objects, readings, arriving = state.objects, state.readings, state.scratch.arriving
+    v, head, place = g * len(state.readers) + q, state.groups[g]["head"], state.readers[q]["place"]
+    edge = edge_of(state, g, v)
+    i = edge
+    while i < p and objects[head + i]["stamp"] <= bound:
+        i += 1
+    readings[v]["held"] += 1
+    if i < p:
+        enters(state, report, objects, head + i, place)
+        readings[v]["oldest"] = min(readings[v]["oldest"], objects[head + i]["stamp"])
+        set_last(readings, v, objects, head + i)
+        return
+    enters(state, report, arriving, 0, place)
+    readings[v]["oldest"] = min(readings[v]["oldest"], arriving[0]["stamp"])
+    settle_last(state, g, v, p, edge, bound)
+
+
+@uncounted
+def expire(state: Readers, report: Report, g: int, until: int) -> bool:
+    """What leaves the windows up to `until`, each instant a step of its own. False: the changes need more places."""
+    readings, readers, pages = state.readings, state.readers, state.pages
+    Q, P = len(readers), page_count(len(readers))
+    if pages[g * P]["due"] > until:
+        return True
+    for b in range(P - 1):
+        if pages[g * P + 1 + b]["due"] > until:
+            continue
+        for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
+            v, length = g * Q + q, readers[q]["length"]
+            while readings[v]["oldest"] < NEVER and readings[v]["oldest"] + length <= until:
+                if lacks(state, report, readers[q]["k"]):
+                    return False
+                edge = last_edge(state, g, q)
+                oldest = oldest_member(state, g, v, edge)
+                readings[v]["oldest"] = oldest
+                if oldest < NEVER and oldest + length <= until:
+                    report.step[0]["instant"] = oldest + length
+                    report.step[0]["row"] = -1
+                    part_with(state, report, g, q, edge, oldest)
+        sum_page(state, g, b)
+    pages[g * P]["due"] = until + 1  # until it is summed up
+    return True
+
+
+@uncounted
+def last_edge(state: Readers, g: int, q: int) -> int:
+    """One past the last member; the run's end if the answer is not full."""
+    v = g * len(state.readers) + q
+    return edge_of(state, g, v) if state.readings[v]["held"] == state.readers[q]["k"] else state.groups[g]["size"]
+
+
+@uncounted
+def oldest_member(state: Readers, g: int, v: int, edge: int) -> int:
+    """The stamp of the oldest member; NEVER: there is none."""
+    objects, head, least, oldest = state.objects, state.groups[g]["head"], state.readings[v]["oldest"], NEVER
+    for i in range(head, head + edge):
+        if least <= objects[i]["stamp"] < oldest:
+            oldest = objects[i]["stamp"]
+    return oldest
+
+
+@uncounted
+def part_with(state: Readers, report: Report, g: int, q: int, edge: int, oldest: int) -> None:
+    """The oldest members of one answer leave it, and the next objects down the run take their places."""
+    objects, readings, head = state.objects, state.readings, state.groups[g]["head"]
+    v, k, place = g * len(state.readers) + q, state.readers[q]["k"], state.readers[q]["place"]
+    full, rest, last = readings[v]["held"] == k, NEVER, -1
+    for i in range(head, head + edge):
+        if objects[i]["stamp"] == oldest:
+            put(report, objects, i, place, -1)
+            readings[v]["held"] -= 1
+        elif objects[i]["stamp"] > oldest:
+            rest, last = min(rest, objects[i]["stamp"]), i
+    i, end = head + edge, head + state.groups[g]["size"]
+    while full and readings[v]["held"] < k and i < end:
+        if objects[i]["stamp"] > oldest:
+            enters(state, report, objects, i, place)
+            readings[v]["held"] += 1
+            rest, last = min(rest, objects[i]["stamp"]), i
+        i += 1
+    readings[v]["oldest"] = rest
+    if readings[v]["held"] == k:
+        set_last(readings, v, objects, last)
+    else:
+        set_open(readings, v)
+
+
+@uncounted
+def let_go(state: Readers, report: Report, g: int, now: int) -> bool:
+    """In count windows: members that the coming arrival pushes out leave. Full answers are short of one then.
+
+    False: the changes need more places first.
+    """
+    objects, readings, readers, pages = state.objects, state.readings, state.readers, state.pages
+    Q, P, head = len(readers), page_count(len(readers)), state.groups[g]["head"]
+    for b in range(P - 1):
+        if pages[g * P + 1 + b]["due"] > now:
+            continue
+        for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
+            v, bound = g * Q + q, now - readers[q]["length"]
+            if readings[v]["oldest"] > bound:
+                continue
+            if lacks(state, report, readers[q]["k"]):
+                return False
+            full, edge, rest = readings[v]["held"] == readers[q]["k"], last_edge(state, g, q), NEVER
+            for i in range(head, head + edge):
+                if objects[i]["stamp"] == bound:
+                    put(report, objects, i, readers[q]["place"], -1)
+                    readings[v]["held"] -= 1
+                elif objects[i]["stamp"] > bound:
+                    rest = min(rest, objects[i]["stamp"])
+            readings[v]["oldest"] = rest
+            if full and readings[v]["held"] < readers[q]["k"]:
+                state.scratch.short[state.tally[3]] = q
+                state.tally[3] += 1
+        sum_page(state, g, b)
+    return True
+
+
+@uncounted
+def discard(state: Readers, report: Report, K: int, g: int, bound: int) -> None:
+    """Drop what has left the longest window. It is among the first K: what ranks above it is no older."""
+    objects, groups = state.objects, state.groups
+    if groups[g]["oldest"] > bound:
+        return
+    head, size, p, oldest = groups[g]["head"], groups[g]["size"], 0, NEVER
+    while p < min(K, size):
+        if objects[head + p]["stamp"] > bound:
+            p += 1
+            continue
+        drop(objects, head + p, report)
+        for i in range(head + p, head, -1):
+            objects[i] = objects[i - 1]
+        head += 1
+        size -= 1
+        if report.joint and groups[g]["oldest"] == bound:  # numbers are unique
+            break
+    for i in range(head, head + min(K, size)):
+        oldest = min(oldest, objects[i]["stamp"])
+        if oldest == bound + 1:  # none can be older
+            break
+    groups[g]["oldest"] = oldest
+    groups[g]["head"] = head
+    groups[g]["size"] = size
