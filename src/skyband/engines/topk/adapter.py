@@ -27,6 +27,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 MOST = 1 << 20  # queries of one scoring that read one run
+CROWD = Adapter.most  # with more of them they do
 
 
 class TopKAdapter(Adapter):
@@ -55,7 +56,7 @@ class TopKAdapter(Adapter):
     @property
     def crowded(self) -> bool:
         """Whether there are more queries of one scoring than an engine has bits for."""
-        return self.scored and len(self.queries) > Adapter.most
+        return self.scored and len(self.queries) > CROWD
 
     def engine_class(self) -> type[Engine]:
         return load(self.example.kind, self.algorithm, many=True) if self.reading else super().engine_class()

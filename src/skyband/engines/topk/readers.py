@@ -43,6 +43,7 @@ class ReaderBLOCK(BLOCK):
     """One run for every group, and any number of queries that read it."""
 
     def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
+        self.object_stamps = np.empty(0, np.int64)  # of the objects
         self.readings, self.pages = np.empty(0, READING), np.empty(0, SUMMARY)
         self.copies = np.empty(0, OBJECT)  # runs as they were when an open net batch began
         self.since = NEVER  # the first row of that batch
@@ -67,14 +68,22 @@ class ReaderBLOCK(BLOCK):
             touched=np.zeros(Q, np.bool_),
             inner=inner,
             copies=np.zeros(2 * len(self.groups) if hasattr(self, "groups") else 0, np.int64),
-            picked=np.zeros(int(k.max()), np.int64),
+            picked=np.zeros(int(k.max()) + 1, np.int64),
         )
         self.marks = np.zeros((64 + 2 * int(k.max()), (Q + 7) // 8), np.uint8)
 
     @property
     def _state(self) -> Readers:
         return Readers(
-            self.objects, self.groups, self.readings, self.pages, self.readers, self.marks, self.tally, self.scratch
+            self.objects,
+            self.object_stamps,
+            self.groups,
+            self.readings,
+            self.pages,
+            self.readers,
+            self.marks,
+            self.tally,
+            self.scratch,
         )
 
     @property
@@ -102,10 +111,10 @@ class ReaderBLOCK(BLOCK):
         self.since = min(self.since, arrivals.serial)
         self.tally[1] = 0
         report = self._reporting(alive, arrivals.serial, arrivals.more)
-        state = self._state
-        self.objects, self.marks, self.changes, self.copies = take_readers(
-            state, report, self.copies, chosen, slices, self.since
+        state, self.changes, self.copies = take_readers(
+            self._state, report, self.copies, chosen, slices, self.since
         )
+        self.objects, self.object_stamps, self.marks = state.objects, state.stamps, state.marks
         if not arrivals.more:
             self.since, self.tally[4] = NEVER, 0
         return self._ordered(self.changes[: self.tally[1]], visits, taken, arrivals, alive)
@@ -115,20 +124,21 @@ class ReaderBLOCK(BLOCK):
 
     def _ordered(self, out: Records, visits: Records, taken: Any, arrivals: Arrivals, alive: Bools) -> Changes:
         """By query, then by step, as `ordered_changes`; of one group the changes of each query are in order already."""
-        alone, order = None, np.empty(0, np.int64)
+        none = np.empty(0, np.int64)
+        order, rows = none, none  # net: the row of a group's step is its last one
         if self.net:
-            ends = visits["end"]
-            rows = np.where(ends > visits["begin"], np.append(taken["row"], -1)[ends - 1], -1)
-            out["row"] = rows[out["visit"]]
-        else:
+            last = np.append(taken["row"], -1)[visits["end"] - 1]
+            rows = np.where(visits["end"] > visits["begin"], last, -1)
             if len(visits) > 1:
-                alone = out["row"] < 0
-            find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
-            if len(visits) == 1:
                 order = stable_order(out["query"].astype(np.int64), len(self.queries))
-        if len(visits) > 1:
-            out = by_step(self, out, out["row"] < 0 if alone is None else alone, arrivals, len(self.queries))
-        columns, groups = in_columns(out, order, np.ascontiguousarray(visits["group"]))
+        else:
+            alone = out["row"] < 0
+            find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
+            if len(visits) > 1:
+                out = by_step(self, out, alone, arrivals, len(self.queries))
+            else:
+                order = stable_order(out["query"].astype(np.int64), len(self.queries))
+        columns, groups = in_columns(out, order, np.ascontiguousarray(visits["group"]), rows)
         return Changes(columns[0], groups, *columns[1:], alive)
 
     def _grow(self, total: int) -> None:
@@ -167,7 +177,7 @@ class ReaderBLOCK(BLOCK):
         self.marks, self.changes = refit_readers(self._state, report, old, count, places, now)
         out = self.changes[: self.tally[1]]
         order = stable_order(out["query"].astype(np.int64), len(specs))
-        columns, groups = in_columns(out, order, np.arange(len(self.groups)))
+        columns, groups = in_columns(out, order, np.arange(len(self.groups)), np.full(len(self.groups), -1))
         return Changes(columns[0], groups, *columns[1:], np.empty(0, np.bool_))
 
     @property
@@ -201,6 +211,7 @@ class ReaderBLOCK(BLOCK):
         require(len(readings) == len(groups) * Q, "every query reads every skyband")
         require(len(state["marks"]) == len(objects) * width, "every object has its marks")
         self.objects, self.groups, self.readings = objects.copy(), groups.copy(), readings.copy()
+        self.object_stamps = self.objects["stamp"].copy()
         self.objects["shown"] = 1 + np.arange(len(objects))
         self.marks = np.zeros((1 + len(objects) + 64, width), np.uint8)
         self.marks[1 : 1 + len(objects)] = state["marks"].reshape(-1, width)

@@ -7,10 +7,12 @@ import numpy as np
 from skyband.engines.topk.kernels.changes import drop
 from skyband.engines.topk.kernels.reader_state import (
     PAGE,
+    Moves,
     Readers,
     edge_of,
     enters,
     lacks,
+    new_moves,
     page_count,
     put,
     set_last,
@@ -28,7 +30,9 @@ from skyband.kernels.routing import ChangeColumns
 
 
 @uncounted
-def report_net(state: Readers, report: Report, g: int, last: int, copies: Records, since: int) -> bool:
+def report_net(
+    state: Readers, report: Report, g: int, last: int, copies: Records, moves: Moves, since: int
+) -> bool:
     """Report how the answers of a group differ from those that it had when the batch began.
 
     False: the changes need more places first; answers that are done are not looked at again.
@@ -37,17 +41,17 @@ def report_net(state: Readers, report: Report, g: int, last: int, copies: Record
     touched, inner, Q, P = state.scratch.touched, state.scratch.inner, len(readers), page_count(len(readers))
     if state.tally[3] == 0:
         touch(state, g, last, since)
+        find_moves(state, g, copies, moves)
         state.tally[3] = 1  # they are marked, and each mark goes when that query is done
-    begin = state.scratch.copies[2 * g]
+    begin, size = state.scratch.copies[2 * g], state.scratch.copies[2 * g + 1]
     for place in range(Q):
         if touched[place]:
             q = inner[place]
             v = g * Q + q
             if lacks(state, report, readers[q]["k"]):
                 return False
-            move_answer(
-                state, report, g, q, last - readers[q]["length"], copies, begin, readings[v]["held"], readings[v]["oldest"]
-            )
+            edge, oldest = edge_of(copies, begin, size, readings, v), readings[v]["oldest"]
+            move_answer(state, report, g, q, last - readers[q]["length"], copies, moves, edge, oldest)
             touched[place] = False
             pages[g * P + 1 + q // PAGE]["due"] = -NEVER  # to be summed up
     for b in range(P - 1):
@@ -77,45 +81,62 @@ def touch(state: Readers, g: int, last: int, since: int) -> None:
 
 
 @uncounted
+def find_moves(state: Readers, g: int, copies: Records, moves: Moves) -> None:
+    """Where the objects of a group's copy are now, and where those of its run were."""
+    objects, head, size = state.objects, state.groups[g]["head"], state.groups[g]["size"]
+    begin, known, i, j = state.scratch.copies[2 * g], state.scratch.copies[2 * g + 1], 0, 0
+    while i < known or j < size:
+        if i < known and j < size and copies[begin + i]["serial"] == objects[head + j]["serial"]:
+            moves.to[i], moves.came[j], moves.stamps[i] = j, i, copies[begin + i]["stamp"]
+            i, j = i + 1, j + 1
+        elif j < size and (i == known or ranks_above(objects, head + j, copies, begin + i)):
+            moves.came[j] = NEVER
+            j += 1
+        else:
+            moves.to[i], moves.stamps[i] = NEVER, copies[begin + i]["stamp"]
+            i += 1
+
+
+@uncounted
 def move_answer(
-    state: Readers, report: Report, g: int, q: int, bound: int, before: Records, begin: int, held: int, oldest: int
+    state: Readers,
+    report: Report,
+    g: int,
+    q: int,
+    bound: int,
+    copies: Records,
+    moves: Moves,
+    edge: int,
+    oldest: int,
 ) -> None:
     """The answer of one query is that of the run now; report how it differs from the one before.
 
-    That was: of the copy from `begin` on, the first `held` objects that are no older than `oldest`.
+    That was: of the group's copy, the objects before the edge that are no older than `oldest`. Few branches, since
+    which objects are valid in a short window cannot be guessed.
     """
-    objects, readings, readers, picked = state.objects, state.readings, state.readers, state.scratch.picked
-    head, place, k = state.groups[g]["head"], readers[q]["place"], readers[q]["k"]
-    v, end = g * len(readers) + q, head + state.groups[g]["size"]
-    i, j, n, entered, first, last = begin, head, 0, 0, NEVER, -1
-    while held > 0 or n < k:
-        while held > 0 and before[i]["stamp"] < oldest:
-            i += 1
-        while j < end and objects[j]["stamp"] <= bound:
-            j += 1
-        more = n < k and j < end
-        if held == 0 and not more:
-            break
-        if more and held > 0 and before[i]["serial"] == objects[j]["serial"]:
-            i += 1
-            held -= 1
-        elif more and (held == 0 or ranks_above(objects, j, before, i)):
-            picked[entered] = j
-            entered += 1
-        else:
-            put(report, before, i, place, -1)
-            i += 1
-            held -= 1
-            continue
-        first, last = min(first, objects[j]["stamp"]), j
-        n += 1
+    readings, readers, stamps, picked = state.readings, state.readers, state.stamps, state.scratch.picked
+    head, place, k, begin = state.groups[g]["head"], readers[q]["place"], readers[q]["k"], state.scratch.copies[2 * g]
+    v, size = g * len(readers) + q, state.groups[g]["size"]
+    n, j, entered, first, last = 0, 0, 0, NEVER, 0
+    while j < size and n < k:
+        stamp = stamps[head + j]
+        valid = stamp > bound
+        picked[entered] = j
+        entered += valid & ((moves.came[j] >= edge) | (stamp < oldest))
+        n += valid
+        first = min(first, stamp if valid else NEVER)
+        last = j if valid else last
         j += 1
+    for i in range(edge):
+        gone = (moves.to[i] >= j) | (moves.stamps[i] <= bound)
+        if gone & (moves.stamps[i] >= oldest):
+            put(report, copies, begin + i, place, -1)
     for e in range(entered):
-        enters(state, report, objects, picked[e], place)
+        enters(state, report, state.objects, head + picked[e], place)
     readings[v]["held"] = n
     readings[v]["oldest"] = first
     if n == k:
-        set_last(readings, v, objects, last)
+        set_last(readings, v, state.objects, head + last)
     else:
         set_open(readings, v)
 
@@ -148,20 +169,24 @@ def refit_readers(
         report.step[0]["visit"] = g
         report.step[0]["instant"] = now[g]
         state.tally[4] = 0
-        copies = with_copy(copies, state, g)
+        copies, moves = with_copy(copies, state, g), new_moves(groups[g]["size"])
+        find_moves(state, g, copies, moves)
         for place in range(Q):
             q, one = state.scratch.inner[place], predecessors[place]
             report = with_more(report, 2 * K + 2 * groups[g]["size"] + 2)
             if state.tally[2] + K + 2 > len(state.marks):
                 state = with_rows(state, K + 2)
-            held, oldest = (old[g * old_count + one]["held"], old[g * old_count + one]["oldest"]) if one >= 0 else (0, 0)
-            move_answer(state, report, g, q, now[g] - readers[q]["length"], copies, 0, held, oldest)
+            edge, oldest = 0, NEVER
+            if one >= 0:
+                v = g * old_count + one
+                edge, oldest = edge_of(copies, 0, groups[g]["size"], old, v), old[v]["oldest"]
+            move_answer(state, report, g, q, now[g] - readers[q]["length"], copies, moves, edge, oldest)
         head, w, eldest = groups[g]["head"], 0, NEVER
         for i in range(head, head + groups[g]["size"]):
             if objects[i]["dom"] >= K or objects[i]["stamp"] <= now[g] - longest:
                 drop(objects, i, report)
                 continue
-            objects[head + w] = objects[i]
+            objects[head + w], state.stamps[head + w] = objects[i], state.stamps[i]
             eldest = min(eldest, objects[i]["stamp"])
             w += 1
         groups[g]["size"] = w
@@ -194,13 +219,15 @@ def readings_fit(state: Readers) -> bool:
         for q in range(Q):
             v, k = g * Q + q, readers[q]["k"]
             full = readings[v]["held"] == k
-            edge = edge_of(state, g, v) if full else size
+            edge = edge_of(objects, head, size, readings, v)
             count, oldest = 0, NEVER
             for i in range(head, head + edge):
                 if objects[i]["stamp"] >= readings[v]["oldest"]:
                     count += 1
                     oldest = min(oldest, objects[i]["stamp"])
             if readings[v]["held"] < 0 or readings[v]["held"] > k or count != readings[v]["held"]:
+                return False
+            if full != (readings[v]["serial"] >= 0):
                 return False
             if count == 0:
                 continue
@@ -214,8 +241,11 @@ def readings_fit(state: Readers) -> bool:
 
 
 @kernel
-def in_columns(changes: Records, order: Ints, groups: Ints) -> tuple[ChangeColumns, Ints]:
-    """Changes as columns, in this order (empty: as they are), and the group of each; groups: by visit."""
+def in_columns(changes: Records, order: Ints, groups: Ints, rows: Ints) -> tuple[ChangeColumns, Ints]:
+    """Changes as columns, in this order (empty: as they are), and the group of each.
+
+    groups: by visit. rows: of the only step of each visit; empty: changes have rows of their own.
+    """
     size = len(changes)
     of = np.empty(size, np.int64)
     columns = ChangeColumns(
@@ -232,7 +262,7 @@ def in_columns(changes: Records, order: Ints, groups: Ints) -> tuple[ChangeColum
     for i in range(size):
         j = order[i] if len(order) else i
         query[i] = changes[j]["query"]
-        row[i] = changes[j]["row"]
+        row[i] = rows[changes[j]["visit"]] if len(rows) else changes[j]["row"]
         instant[i] = changes[j]["instant"]
         stamp[i] = changes[j]["stamp"]
         serial[i] = changes[j]["serial"]

@@ -51,6 +51,7 @@ class Readers(NamedTuple):
     """Runs of all groups, and the queries that read them."""
 
     objects: Records  # the arena; `shown` is an object's row of marks, 0: none
+    stamps: Ints  # of the objects, beside them: a processor compares many at once
     groups: Records
     readings: Records  # one per group and query, group by group
     pages: Records  # one per group and page, behind one of the whole group
@@ -72,13 +73,46 @@ class Scratch(NamedTuple):
     picked: Ints  # objects that enter in one step
 
 
+class Moves(NamedTuple):
+    """A run before and after."""
+
+    stamps: Ints  # of the objects before
+    to: Ints  # where each of them is now; NEVER: it is gone
+    came: Ints  # of the objects now, where each was; NEVER: it is new
+
+
+@part
+def new_moves(size: int) -> Moves:
+    return Moves(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+
+
 @part
 def with_room(state: Readers, g: int, more: int) -> Readers:
     """The state with at least `more` free places on both sides of one group's run."""
-    objects = make_room(state.objects, state.groups, g, state.tally, more)
+    objects, stamps = make_room(state.objects, state.groups, g, state.tally, more), state.stamps
+    if len(stamps) == len(objects):
+        copy_stamps(stamps, objects, state.groups, g)
+    else:
+        stamps = np.empty(len(objects), np.int64)
+        for other in range(len(state.groups)):
+            copy_stamps(stamps, objects, state.groups, other)
     return Readers(
-        objects, state.groups, state.readings, state.pages, state.readers, state.marks, state.tally, state.scratch
+        objects,
+        stamps,
+        state.groups,
+        state.readings,
+        state.pages,
+        state.readers,
+        state.marks,
+        state.tally,
+        state.scratch,
     )
+
+
+@uncounted
+def copy_stamps(stamps: Ints, objects: Records, groups: Records, g: int) -> None:
+    for i in range(groups[g]["head"], groups[g]["head"] + groups[g]["size"]):
+        stamps[i] = objects[i]["stamp"]
 
 
 @part
@@ -104,7 +138,15 @@ def with_rows(state: Readers, more: int) -> Readers:
         row += 1
     state.tally[2] = row
     return Readers(
-        objects, groups, state.readings, state.pages, state.readers, marks, state.tally, state.scratch
+        objects,
+        state.stamps,
+        groups,
+        state.readings,
+        state.pages,
+        state.readers,
+        marks,
+        state.tally,
+        state.scratch,
     )
 
 
@@ -197,22 +239,44 @@ def set_open(readings: Records, v: int) -> None:
 
 
 @uncounted
-def edge_of(state: Readers, g: int, v: int) -> int:
-    """How many objects of the run rank as high as the last member of an answer, or higher."""
-    objects, head, readings = state.objects, state.groups[g]["head"], state.readings
+def edge_of(objects: Records, head: int, size: int, readings: Records, v: int) -> int:
+    """How many objects of a run rank as high as the last member of an answer, or higher; all, if it is not full."""
     key, stamp, serial = readings[v]["key"], readings[v]["stamp"], readings[v]["serial"]
-    low, high = 0, state.groups[g]["size"]
+    low, high = size if serial < 0 else 0, size
     while low < high:
         middle = (low + high) // 2
         one = objects[head + middle]
         if one["key"] > key or (
-            one["key"] == key
-            and (one["stamp"] > stamp or (one["stamp"] == stamp and one["serial"] >= serial))
+            one["key"] == key and (one["stamp"] > stamp or (one["stamp"] == stamp and one["serial"] >= serial))
         ):
             low = middle + 1
         else:
             high = middle
     return low
+
+
+@uncounted
+def oldest_from(stamps: Ints, begin: int, end: int, least: int) -> int:
+    """The smallest stamp that is not below `least`; NEVER: there is none."""
+    oldest = NEVER
+    for i in range(begin, end):
+        oldest = min(oldest, stamps[i] if stamps[i] >= least else NEVER)
+    return oldest
+
+
+@uncounted
+def next_stamp(stamps: Ints, i: int, end: int, stamp: int) -> int:
+    """The next object with this stamp: 64 at a time, which compiles to a few instructions."""
+    while i + 64 <= end:
+        found = 0
+        for j in range(i, i + 64):
+            found += stamps[j] == stamp
+        if found:
+            break
+        i += 64
+    while i < end and stamps[i] != stamp:
+        i += 1
+    return i
 
 
 @uncounted

@@ -21,10 +21,14 @@ from skyband.engines.topk.kernels.changes import drop
 from skyband.engines.topk.kernels.reader_answers import report_net
 from skyband.engines.topk.kernels.reader_state import (
     PAGE,
+    Moves,
     Readers,
     edge_of,
     enters,
     lacks,
+    new_moves,
+    next_stamp,
+    oldest_from,
     page_count,
     put,
     set_last,
@@ -36,7 +40,7 @@ from skyband.engines.topk.kernels.reader_state import (
     with_room,
     with_rows,
 )
-from skyband.engines.topk.kernels.state import Report, is_full, largest_k
+from skyband.engines.topk.kernels.state import Ints, Report, is_full, largest_k
 from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.records import NEVER, Records
@@ -45,13 +49,13 @@ from skyband.kernels.records import NEVER, Records
 @kernel
 def take_readers(
     state: Readers, report: Report, copies: Records, arrivals: Records, visits: Records, since: int
-) -> tuple[Records, Records, Records, Records]:
-    """Take the arrivals of each visited group; returns arena, marks, changes and copies, which may have been replaced.
+) -> tuple[Readers, Records, Records]:
+    """Take the arrivals of each visited group; returns state, changes and copies, whose arrays may have been replaced.
 
     Arrivals are sorted by group and in order within it. since: the serial of the first row of a net batch.
     """
     groups, readers, copied = state.groups, state.readers, state.scratch.copies
-    K, longest = largest_k(readers), 0
+    K, longest, moves = largest_k(readers), 0, new_moves(0)
     for q in range(len(readers)):
         longest = max(longest, readers[q]["length"])
     for visit in range(len(visits)):
@@ -68,14 +72,16 @@ def take_readers(
                 if is_full(groups, g, 1):
                     state = with_room(state, g, 1)
             else:
-                done = finish(state, report, K, longest, g, last, copies, since)
+                size = max(groups[g]["size"], copied[2 * g + 1])
+                moves = new_moves(2 * size) if report.net and len(moves.to) < size else moves
+                done = finish(state, report, K, longest, g, last, copies, moves, since)
             if not done:
                 report = with_more(report, 2 * K + 2)
                 if state.tally[2] + K + 2 > len(state.marks):
                     state = with_rows(state, K + 2)
         if report.net and not report.more and state.tally[4] == copied[2 * g] + copied[2 * g + 1]:
             state.tally[4] = copied[2 * g]
-    return state.objects, state.marks, report.changes, copies
+    return state, report.changes, copies
 
 
 @uncounted
@@ -83,7 +89,8 @@ def take_run(
     state: Readers, report: Report, K: int, longest: int, g: int, arrivals: Records, begin: int, end: int
 ) -> int:
     """Arrivals begin..end of one group, a step each. Returns where it stopped: at the end, or for want of places."""
-    objects, groups, step, arriving = state.objects, state.groups, report.step, state.scratch.arriving
+    objects, stamps, groups = state.objects, state.stamps, state.groups
+    step, arriving = report.step, state.scratch.arriving
     for a in range(begin, end):
         key, stamp, now = arrivals[a]["key"], arrivals[a]["stamp"], arrivals[a]["now"]
         own = report.serial + arrivals[a]["row"]
@@ -111,7 +118,7 @@ def take_run(
         dominators = 0
         if stamp <= groups[g]["newest"]:  # late, or of an equal time: it may be dominated already
             for i in range(head, head + p):
-                dominators += objects[i]["stamp"] >= stamp
+                dominators += stamps[i] >= stamp
             if dominators >= K:
                 continue
         if arriving[0]["serial"] != own:
@@ -123,15 +130,17 @@ def take_run(
             return a
         w = p
         for i in range(head + p, head + size):  # those it dominates are dropped at K dominators (Theorem 3.7)
-            if objects[i]["stamp"] <= stamp:
+            if stamps[i] <= stamp:
                 objects[i]["dom"] += 1
                 if objects[i]["dom"] >= K:
                     drop(objects, i, report)
                     continue
             if head + w < i:
-                objects[head + w] = objects[i]
+                objects[head + w], stamps[head + w] = objects[i], stamps[i]
             w += 1
+        move_stamps(stamps, head, p, w)
         head = insert(objects, head, p, w, key, stamp, own, dominators)
+        stamps[head + p] = stamp
         objects[head + p]["shown"] = arriving[0]["shown"]
         arriving[0]["shown"] = 0
         report.alive[own - report.serial] = True
@@ -144,8 +153,27 @@ def take_run(
 
 
 @uncounted
+def move_stamps(stamps: Ints, head: int, p: int, size: int) -> None:
+    """Make a place at rank p, on the side on which `insert` makes it."""
+    if size - p <= p:
+        for i in range(head + size, head + p, -1):
+            stamps[i] = stamps[i - 1]
+    else:
+        for i in range(head - 1, head - 1 + p):
+            stamps[i] = stamps[i + 1]
+
+
+@uncounted
 def finish(
-    state: Readers, report: Report, K: int, longest: int, g: int, last: int, copies: Records, since: int
+    state: Readers,
+    report: Report,
+    K: int,
+    longest: int,
+    g: int,
+    last: int,
+    copies: Records,
+    moves: Moves,
+    since: int,
 ) -> bool:
     """Time goes on to `last`, and a net batch is reported. False: the changes need more places first."""
     if report.net:
@@ -154,7 +182,7 @@ def finish(
             return True
         report.step[0]["instant"] = last
         report.step[0]["row"] = -1
-        if not report_net(state, report, g, last, copies, since):
+        if not report_net(state, report, g, last, copies, moves, since):
             return False
     else:
         if not expire(state, report, g, last):
@@ -207,7 +235,7 @@ def push_in(state: Readers, report: Report, g: int, q: int, p: int, bound: int) 
     v, head, place = g * len(state.readers) + q, state.groups[g]["head"], state.readers[q]["place"]
     end = state.groups[g]["size"]
     if readings[v]["held"] == state.readers[q]["k"]:
-        end = edge_of(state, g, v) - 1
+        end = edge_of(objects, head, end, readings, v) - 1
         put(report, objects, head + end, place, -1)
     else:
         readings[v]["held"] += 1
@@ -220,12 +248,11 @@ def push_in(state: Readers, report: Report, g: int, q: int, p: int, bound: int) 
 @uncounted
 def settle_last(state: Readers, g: int, v: int, p: int, end: int, bound: int) -> None:
     """The last member of a full answer: the lowest one of the run from rank p to `end`, else the arrival at p."""
-    objects, head = state.objects, state.groups[g]["head"]
-    i = end - 1
-    while i >= p and objects[head + i]["stamp"] <= bound:
+    head, i = state.groups[g]["head"], end - 1
+    while i >= p and state.stamps[head + i] <= bound:
         i -= 1
     if i >= p:
-        set_last(state.readings, v, objects, head + i)
+        set_last(state.readings, v, state.objects, head + i)
     else:
         set_last(state.readings, v, state.scratch.arriving, 0)
 
@@ -235,9 +262,9 @@ def fill(state: Readers, report: Report, g: int, q: int, p: int, bound: int) -> 
     """A full answer has lost one member in this step: the next object above rank p takes its place, or the arrival."""
     objects, readings, arriving = state.objects, state.readings, state.scratch.arriving
     v, head, place = g * len(state.readers) + q, state.groups[g]["head"], state.readers[q]["place"]
-    edge = edge_of(state, g, v)
+    edge = edge_of(objects, head, state.groups[g]["size"], readings, v)
     i = edge
-    while i < p and objects[head + i]["stamp"] <= bound:
+    while i < p and state.stamps[head + i] <= bound:
         i += 1
     readings[v]["held"] += 1
     if i < p:
@@ -265,8 +292,9 @@ def expire(state: Readers, report: Report, g: int, until: int) -> bool:
             while readings[v]["oldest"] < NEVER and readings[v]["oldest"] + length <= until:
                 if lacks(state, report, readers[q]["k"]):
                     return False
-                edge = last_edge(state, g, q)
-                oldest = oldest_member(state, g, v, edge)
+                head, size = state.groups[g]["head"], state.groups[g]["size"]
+                edge = edge_of(state.objects, head, size, readings, v)
+                oldest = oldest_from(state.stamps, head, head + edge, readings[v]["oldest"])
                 readings[v]["oldest"] = oldest
                 if oldest < NEVER and oldest + length <= until:
                     report.step[0]["instant"] = oldest + length
@@ -278,45 +306,27 @@ def expire(state: Readers, report: Report, g: int, until: int) -> bool:
 
 
 @uncounted
-def last_edge(state: Readers, g: int, q: int) -> int:
-    """One past the last member; the run's end if the answer is not full."""
-    v = g * len(state.readers) + q
-    return edge_of(state, g, v) if state.readings[v]["held"] == state.readers[q]["k"] else state.groups[g]["size"]
-
-
-@uncounted
-def oldest_member(state: Readers, g: int, v: int, edge: int) -> int:
-    """The stamp of the oldest member; NEVER: there is none."""
-    objects, head, least, oldest = state.objects, state.groups[g]["head"], state.readings[v]["oldest"], NEVER
-    for i in range(head, head + edge):
-        if least <= objects[i]["stamp"] < oldest:
-            oldest = objects[i]["stamp"]
-    return oldest
-
-
-@uncounted
 def part_with(state: Readers, report: Report, g: int, q: int, edge: int, oldest: int) -> None:
     """The oldest members of one answer leave it, and the next objects down the run take their places."""
-    objects, readings, head = state.objects, state.readings, state.groups[g]["head"]
+    objects, stamps, readings, head = state.objects, state.stamps, state.readings, state.groups[g]["head"]
     v, k, place = g * len(state.readers) + q, state.readers[q]["k"], state.readers[q]["place"]
-    full, rest, last = readings[v]["held"] == k, NEVER, -1
-    for i in range(head, head + edge):
-        if objects[i]["stamp"] == oldest:
-            put(report, objects, i, place, -1)
-            readings[v]["held"] -= 1
-        elif objects[i]["stamp"] > oldest:
-            rest, last = min(rest, objects[i]["stamp"]), i
+    full, rest = readings[v]["held"] == k, oldest_from(stamps, head, head + edge, oldest + 1)
+    i = next_stamp(stamps, head, head + edge, oldest)
+    while i < head + edge:
+        put(report, objects, i, place, -1)
+        readings[v]["held"] -= 1
+        i = head + edge if report.joint else next_stamp(stamps, i + 1, head + edge, oldest)  # numbers are unique
     i, end = head + edge, head + state.groups[g]["size"]
     while full and readings[v]["held"] < k and i < end:
-        if objects[i]["stamp"] > oldest:
+        if stamps[i] > oldest:
             enters(state, report, objects, i, place)
             readings[v]["held"] += 1
-            rest, last = min(rest, objects[i]["stamp"]), i
+            rest = min(rest, stamps[i])
+            if readings[v]["held"] == k:
+                set_last(readings, v, objects, i)
         i += 1
     readings[v]["oldest"] = rest
-    if readings[v]["held"] == k:
-        set_last(readings, v, objects, last)
-    else:
+    if readings[v]["held"] < k:
         set_open(readings, v)
 
 
@@ -326,8 +336,8 @@ def let_go(state: Readers, report: Report, g: int, now: int) -> bool:
 
     False: the changes need more places first.
     """
-    objects, readings, readers, pages = state.objects, state.readings, state.readers, state.pages
-    Q, P, head = len(readers), page_count(len(readers)), state.groups[g]["head"]
+    readings, readers, pages, stamps = state.readings, state.readers, state.pages, state.stamps
+    Q, P, head, size = len(readers), page_count(len(readers)), state.groups[g]["head"], state.groups[g]["size"]
     for b in range(P - 1):
         if pages[g * P + 1 + b]["due"] > now:
             continue
@@ -337,17 +347,16 @@ def let_go(state: Readers, report: Report, g: int, now: int) -> bool:
                 continue
             if lacks(state, report, readers[q]["k"]):
                 return False
-            full, edge, rest = readings[v]["held"] == readers[q]["k"], last_edge(state, g, q), NEVER
-            for i in range(head, head + edge):
-                if objects[i]["stamp"] == bound:
-                    put(report, objects, i, readers[q]["place"], -1)
-                    readings[v]["held"] -= 1
-                elif objects[i]["stamp"] > bound:
-                    rest = min(rest, objects[i]["stamp"])
-            readings[v]["oldest"] = rest
-            if full and readings[v]["held"] < readers[q]["k"]:
+            end = head + edge_of(state.objects, head, size, readings, v)
+            i = next_stamp(stamps, head, end, bound)
+            readings[v]["oldest"] = oldest_from(stamps, head, end, bound + 1)
+            if i == end:  # it has left already
+                continue
+            put(report, state.objects, i, readers[q]["place"], -1)
+            if readings[v]["held"] == readers[q]["k"]:
                 state.scratch.short[state.tally[3]] = q
                 state.tally[3] += 1
+            readings[v]["held"] -= 1
         sum_page(state, g, b)
     return True
 
@@ -355,25 +364,21 @@ def let_go(state: Readers, report: Report, g: int, now: int) -> bool:
 @uncounted
 def discard(state: Readers, report: Report, K: int, g: int, bound: int) -> None:
     """Drop what has left the longest window. It is among the first K: what ranks above it is no older."""
-    objects, groups = state.objects, state.groups
+    objects, stamps, groups = state.objects, state.stamps, state.groups
     if groups[g]["oldest"] > bound:
         return
-    head, size, p, oldest = groups[g]["head"], groups[g]["size"], 0, NEVER
+    head, size, p = groups[g]["head"], groups[g]["size"], 0
     while p < min(K, size):
-        if objects[head + p]["stamp"] > bound:
+        if stamps[head + p] > bound:
             p += 1
             continue
         drop(objects, head + p, report)
         for i in range(head + p, head, -1):
-            objects[i] = objects[i - 1]
+            objects[i], stamps[i] = objects[i - 1], stamps[i - 1]
         head += 1
         size -= 1
         if report.joint and groups[g]["oldest"] == bound:  # numbers are unique
             break
-    for i in range(head, head + min(K, size)):
-        oldest = min(oldest, objects[i]["stamp"])
-        if oldest == bound + 1:  # none can be older
-            break
-    groups[g]["oldest"] = oldest
+    groups[g]["oldest"] = oldest_from(stamps, head, head + min(K, size), -NEVER)
     groups[g]["head"] = head
     groups[g]["size"] = size
