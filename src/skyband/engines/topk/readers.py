@@ -23,6 +23,7 @@ from skyband.engines.topk.invariants import check_counters, check_kept, check_pl
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
 from skyband.engines.topk.kernels.reader_answers import in_columns, readings_fit, refit_readers, sum_all
 from skyband.engines.topk.kernels.reader_state import (
+    LOWEST,
     NOTHING,
     PAGE,
     READ_CHANGE,
@@ -45,6 +46,7 @@ class ReaderBLOCK(BLOCK):
     def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.object_stamps = np.empty(0, np.int64)  # of the objects
         self.readings, self.pages = np.empty(0, READING), np.empty(0, SUMMARY)
+        self.floors, self.dues = np.empty(0, np.int64), np.empty(0, np.int64)
         self.copies = np.empty(0, OBJECT)  # runs as they were when an open net batch began
         self.since = NEVER  # the first row of that batch
         self.changes = np.empty(1024, READ_CHANGE)  # of a batch, kept for the next: fresh memory is slow
@@ -65,6 +67,7 @@ class ReaderBLOCK(BLOCK):
             arriving=arriving,
             done=np.full(Q, -1),
             short=np.zeros(Q, np.int64),
+            edges=np.zeros(Q, np.int64),
             touched=np.zeros(Q, np.bool_),
             inner=inner,
             copies=np.zeros(2 * len(self.groups) if hasattr(self, "groups") else 0, np.int64),
@@ -79,6 +82,8 @@ class ReaderBLOCK(BLOCK):
             self.object_stamps,
             self.groups,
             self.readings,
+            self.floors,
+            self.dues,
             self.pages,
             self.readers,
             self.marks,
@@ -148,6 +153,8 @@ class ReaderBLOCK(BLOCK):
             self.views = self.views[:0]
             self.readings = np.concatenate([self.readings, self._readings(more)])
             self.pages = np.concatenate([self.pages, self._pages(more)])
+            floors, dues = self._none_due(more)
+            self.floors, self.dues = np.concatenate([self.floors, floors]), np.concatenate([self.dues, dues])
             copies = np.concatenate([self.scratch.copies, np.zeros(2 * more, np.int64)])
             self.scratch = self.scratch._replace(copies=copies)
 
@@ -159,8 +166,12 @@ class ReaderBLOCK(BLOCK):
 
     def _pages(self, groups: int) -> Records:
         pages = np.zeros(groups * (1 + -(-len(self.queries) // PAGE)), SUMMARY)
-        pages["floor"], pages["due"] = -np.inf, NEVER
+        pages["floor"], pages["due"] = LOWEST, NEVER
         return pages
+
+    def _none_due(self, groups: int) -> tuple[Ints, Ints]:
+        """Floors and instants of groups without objects."""
+        return np.full(groups * len(self.queries), LOWEST), np.full(groups * len(self.queries), NEVER)
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
@@ -172,6 +183,7 @@ class ReaderBLOCK(BLOCK):
         self.marks = np.packbits(known, axis=1, bitorder="little")
         G, self.tally[1] = len(self.groups), 0
         self.readings, self.pages = self._readings(G), self._pages(G)
+        self.floors, self.dues = self._none_due(G)
         report = self._reporting(np.empty(0, np.bool_), NEVER, False)
         places = np.where(predecessors < 0, -1, inner[predecessors])
         self.marks, self.changes = refit_readers(self._state, report, old, count, places, now)
@@ -218,6 +230,7 @@ class ReaderBLOCK(BLOCK):
         place(self.groups)
         self.tally[:] = len(objects), 0, 1 + len(objects), 0, 0
         self.pages = self._pages(len(groups))
+        self.floors, self.dues = self._none_due(len(groups))
         self.scratch = self.scratch._replace(copies=np.zeros(2 * len(groups), np.int64))
         if not trusted:
             self._check_runs(None)
@@ -232,6 +245,7 @@ class ReaderBLOCK(BLOCK):
         Q = len(self.queries)
         self.readings.reshape(-1, Q)[groups] = self._readings(1)
         self.pages.reshape(len(self.groups), -1)[groups] = self._pages(1)
+        self.floors.reshape(-1, Q)[groups], self.dues.reshape(-1, Q)[groups] = LOWEST, NEVER
 
     def check(self, *, deep: bool = True, now: Ints | None = None) -> None:
         self._check_runs(now)
@@ -253,11 +267,14 @@ class ReaderBLOCK(BLOCK):
     def _check_pages(self) -> None:
         """Floors and instants of pages leave nothing out."""
         G, Q = len(self.groups), len(self.queries)
-        pages = self.pages.reshape(G, -1)
-        key, oldest = (self.readings[name].reshape(G, Q) for name in ("key", "oldest"))
-        due = np.where(oldest < NEVER, np.minimum(oldest, NEVER // 2) + self.readers["length"], NEVER)
+        pages, held = self.pages.reshape(G, -1), self.readings["held"].reshape(G, Q)
+        floors, dues, oldest = (one.reshape(G, Q) for one in (self.floors, self.dues, self.readings["oldest"]))
+        expected = np.where(held > 0, np.minimum(oldest, NEVER // 2) + self.readers["length"], NEVER)
+        assert (dues == expected).all(), "every query knows when its oldest member leaves"
+        ranked = self.floors[np.argsort(self.readings["key"], kind="stable")]
+        assert (ranked[1:] >= ranked[:-1]).all(), "floors rank as keys do"
         for b, low in enumerate(range(0, Q, PAGE)):
-            assert (pages["floor"][:, 1 + b] <= key[:, low : low + PAGE].min(axis=1)).all(), "a floor is low enough"
-            assert (pages["due"][:, 1 + b] <= due[:, low : low + PAGE].min(axis=1)).all(), "nothing leaves before"
+            assert (pages["floor"][:, 1 + b] == floors[:, low : low + PAGE].min(axis=1)).all(), "a page has its floor"
+            assert (pages["due"][:, 1 + b] == dues[:, low : low + PAGE].min(axis=1)).all(), "nothing leaves before"
         assert (pages["floor"][:, 0] <= pages["floor"][:, 1:].min(axis=1)).all(), "a floor is low enough"
         assert (self.groups["due"] <= pages["due"][:, 1:].min(axis=1)).all(), "nothing leaves before"

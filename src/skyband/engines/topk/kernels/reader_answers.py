@@ -12,7 +12,9 @@ from skyband.engines.topk.kernels.reader_state import (
     edge_of,
     enters,
     lacks,
+    level,
     new_moves,
+    note,
     page_count,
     put,
     set_last,
@@ -64,20 +66,19 @@ def report_net(
 @uncounted
 def touch(state: Readers, g: int, last: int, since: int) -> None:
     """Mark the queries whose answers may have changed: the best new object would enter, or a member has left."""
-    objects, readings, readers, pages = state.objects, state.readings, state.readers, state.pages
+    objects, floors, readers, pages = state.objects, state.floors, state.readers, state.pages
     Q, P, best = len(readers), page_count(len(readers)), state.groups[g]["head"]
     end = best + state.groups[g]["size"]
     while best < end and objects[best]["serial"] < since:
         best += 1
+    height = level(objects[best]["key"]) if best < end else -NEVER
     for b in range(P - 1):
         page = g * P + 1 + b
-        if pages[page]["due"] > last and (best == end or objects[best]["key"] < pages[page]["floor"]):
+        if pages[page]["due"] > last and height < pages[page]["floor"]:
             continue
         for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
-            v, oldest = g * Q + q, readings[g * Q + q]["oldest"]
-            state.scratch.touched[readers[q]["place"]] = (
-                best < end and objects[best]["key"] >= readings[v]["key"]
-            ) or (oldest < NEVER and oldest + readers[q]["length"] <= last)
+            v = g * Q + q
+            state.scratch.touched[readers[q]["place"]] = height >= floors[v] or state.dues[v] <= last
 
 
 @uncounted
@@ -139,6 +140,7 @@ def move_answer(
         set_last(readings, v, state.objects, head + last)
     else:
         set_open(readings, v)
+    note(state, g, q)
 
 
 @uncounted
@@ -203,6 +205,8 @@ def sum_all(state: Readers, longest: int) -> None:
     """Find every floor and instant anew."""
     for g in range(len(state.groups)):
         due = state.groups[g]["due"]
+        for q in range(len(state.readers)):
+            note(state, g, q)
         for b in range(page_count(len(state.readers)) - 1):
             sum_page(state, g, b)
         sum_group(state, g, longest)

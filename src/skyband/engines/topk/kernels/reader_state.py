@@ -19,6 +19,7 @@ from skyband.kernels.records import NEVER, OBJECT, Records, make_room, move_run,
 
 PAGE = 32  # queries
 NOTHING = -(2**62)  # a stamp below all others
+LOWEST = 2**52 - 1 - 2**63  # the level of the lowest key
 READER = np.dtype([("k", "i8"), ("length", "i8"), ("place", "i8")], align=True)  # place: among the engine's queries
 READING = np.dtype(
     [
@@ -30,7 +31,7 @@ READING = np.dtype(
     ],
     align=True,
 )
-SUMMARY = np.dtype([("floor", "f8"), ("due", "i8")], align=True)  # of a group, then of each page
+SUMMARY = np.dtype([("floor", "i8"), ("due", "i8")], align=True)  # of a group, then of each page
 READ_CHANGE = np.dtype(
     [
         ("key", "f8"),
@@ -54,6 +55,8 @@ class Readers(NamedTuple):
     stamps: Ints  # of the objects, beside them: a processor compares many at once
     groups: Records
     readings: Records  # one per group and query, group by group
+    floors: Ints  # beside them: the key that an arrival must reach, as a number (`level`)
+    dues: Ints  # and when the oldest member leaves; NEVER: there is none
     pages: Records  # one per group and page, behind one of the whole group
     readers: Records
     marks: NDArray[np.uint8]  # bit q of a row: has been in an emitted answer of query q
@@ -67,6 +70,7 @@ class Scratch(NamedTuple):
     arriving: Records  # one object: the arrival
     done: Ints  # per query: the last arrival that was offered to it
     short: Ints  # queries that lack a member in this step
+    edges: Ints  # and one past the last member that each had
     touched: NDArray[np.bool_]  # queries whose net changes are to be found, by their places
     inner: Ints  # of each place, the query
     copies: Ints  # per group of a net batch: where its run as it was begins, and its size; two entries each
@@ -101,6 +105,8 @@ def with_room(state: Readers, g: int, more: int) -> Readers:
         stamps,
         state.groups,
         state.readings,
+        state.floors,
+        state.dues,
         state.pages,
         state.readers,
         state.marks,
@@ -142,6 +148,8 @@ def with_rows(state: Readers, more: int) -> Readers:
         state.stamps,
         groups,
         state.readings,
+        state.floors,
+        state.dues,
         state.pages,
         state.readers,
         marks,
@@ -279,16 +287,28 @@ def next_stamp(stamps: Ints, i: int, end: int, stamp: int) -> int:
     return i
 
 
+@close
+def level(key: float) -> int:
+    """A key as an integer that ranks as it does: a processor finds the smallest of many at once."""
+    bits = np.float64(key + 0.0).view(np.int64)  # the two zeros are one
+    return bits ^ ((bits >> 63) & NEVER)
+
+
+@close
+def note(state: Readers, g: int, q: int) -> None:
+    """A reading has changed."""
+    v, oldest = g * len(state.readers) + q, state.readings[g * len(state.readers) + q]["oldest"]
+    state.floors[v] = level(state.readings[v]["key"])
+    state.dues[v] = oldest + state.readers[q]["length"] if oldest < NEVER else NEVER
+
+
 @uncounted
 def sum_page(state: Readers, g: int, b: int) -> None:
     """Find a page's floor and its next instant anew."""
-    readings, readers, Q = state.readings, state.readers, len(state.readers)
-    floor, due = np.inf, NEVER
-    for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
-        v = g * Q + q
-        floor = min(floor, readings[v]["key"])
-        if readings[v]["oldest"] < NEVER:
-            due = min(due, readings[v]["oldest"] + readers[q]["length"])
+    floors, dues, Q, floor, due = state.floors, state.dues, len(state.readers), NEVER, NEVER
+    for v in range(g * Q + b * PAGE, g * Q + min(Q, (b + 1) * PAGE)):
+        floor = min(floor, floors[v])
+        due = min(due, dues[v])
     page = g * page_count(Q) + 1 + b
     state.pages[page]["floor"] = floor
     state.pages[page]["due"] = due
@@ -298,7 +318,7 @@ def sum_page(state: Readers, g: int, b: int) -> None:
 def sum_group(state: Readers, g: int, longest: int) -> None:
     """The same of a whole group, and when it must be visited."""
     pages, groups, P = state.pages, state.groups, page_count(len(state.readers))
-    floor, due = np.inf, NEVER
+    floor, due = NEVER, NEVER
     for page in range(g * P + 1, g * P + P):
         floor = min(floor, pages[page]["floor"])
         due = min(due, pages[page]["due"])

@@ -26,8 +26,10 @@ from skyband.engines.topk.kernels.reader_state import (
     edge_of,
     enters,
     lacks,
+    level,
     new_moves,
     next_stamp,
+    note,
     oldest_from,
     page_count,
     put,
@@ -105,7 +107,8 @@ def take_run(
                 if not let_go(state, report, g, now):
                     return a
             sum_group(state, g, longest)
-        discard(state, report, K, g, now - longest)
+        if report.net or not report.joint:
+            discard(state, report, K, g, now - longest)
         step[0]["row"] = arrivals[a]["row"]
         step[0]["instant"] = now
         head, size = groups[g]["head"], groups[g]["size"]
@@ -128,6 +131,14 @@ def take_run(
             arriving[0]["shown"] = 0
         if not report.net and not offer(state, report, longest, g, p, own, now):
             return a
+        discard(state, report, K, g, now - longest)
+        head, size = groups[g]["head"], groups[g]["size"]
+        while p > 0 and (
+            p > size
+            or objects[head + p - 1]["key"] < key
+            or (objects[head + p - 1]["key"] == key and objects[head + p - 1]["stamp"] <= stamp)
+        ):
+            p -= 1  # one above it has gone
         w = p
         for i in range(head + p, head + size):  # those it dominates are dropped at K dominators (Theorem 3.7)
             if stamps[i] <= stamp:
@@ -195,7 +206,7 @@ def finish(
 @uncounted
 def offer(state: Readers, report: Report, longest: int, g: int, p: int, own: int, now: int) -> bool:
     """The arrival, at rank p, enters the answers that it can. False: the changes need more places first."""
-    readings, readers, pages = state.readings, state.readers, state.pages
+    readings, floors, readers, pages = state.readings, state.floors, state.readers, state.pages
     arriving, done, short = state.scratch.arriving, state.scratch.done, state.scratch.short
     Q, P, key, stamp = len(readers), page_count(len(readers)), arriving[0]["key"], arriving[0]["stamp"]
     for s in range(state.tally[3]):
@@ -203,21 +214,23 @@ def offer(state: Readers, report: Report, longest: int, g: int, p: int, own: int
         if done[q] != own:
             if lacks(state, report, readers[q]["k"]):
                 return False
-            fill(state, report, g, q, p, now - readers[q]["length"])
+            fill(state, report, g, q, state.scratch.edges[s], p, now - readers[q]["length"])
             done[q] = own
             sum_page(state, g, q // PAGE)
     waited, state.tally[3] = state.tally[3], 0
-    if key < pages[g * P]["floor"]:
+    height = level(key)
+    if height < pages[g * P]["floor"]:
         if waited:
             sum_group(state, g, longest)
         return True
     for b in range(P - 1):
-        if key < pages[g * P + 1 + b]["floor"]:
+        if height < pages[g * P + 1 + b]["floor"]:
             continue
         for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
             v, bound = g * Q + q, now - readers[q]["length"]
-            below = key < readings[v]["key"] or (key == readings[v]["key"] and stamp < readings[v]["stamp"])
-            if below or stamp <= bound or done[q] == own:
+            if height < floors[v] or stamp <= bound or done[q] == own:
+                continue
+            if height == floors[v] and stamp < readings[v]["stamp"]:
                 continue
             if lacks(state, report, readers[q]["k"]):
                 return False
@@ -243,6 +256,7 @@ def push_in(state: Readers, report: Report, g: int, q: int, p: int, bound: int) 
     readings[v]["oldest"] = min(readings[v]["oldest"], arriving[0]["stamp"])
     if readings[v]["held"] == state.readers[q]["k"]:
         settle_last(state, g, v, p, end, bound)
+    note(state, g, q)
 
 
 @uncounted
@@ -258,11 +272,10 @@ def settle_last(state: Readers, g: int, v: int, p: int, end: int, bound: int) ->
 
 
 @uncounted
-def fill(state: Readers, report: Report, g: int, q: int, p: int, bound: int) -> None:
+def fill(state: Readers, report: Report, g: int, q: int, edge: int, p: int, bound: int) -> None:
     """A full answer has lost one member in this step: the next object above rank p takes its place, or the arrival."""
     objects, readings, arriving = state.objects, state.readings, state.scratch.arriving
     v, head, place = g * len(state.readers) + q, state.groups[g]["head"], state.readers[q]["place"]
-    edge = edge_of(objects, head, state.groups[g]["size"], readings, v)
     i = edge
     while i < p and state.stamps[head + i] <= bound:
         i += 1
@@ -271,10 +284,11 @@ def fill(state: Readers, report: Report, g: int, q: int, p: int, bound: int) -> 
         enters(state, report, objects, head + i, place)
         readings[v]["oldest"] = min(readings[v]["oldest"], objects[head + i]["stamp"])
         set_last(readings, v, objects, head + i)
-        return
-    enters(state, report, arriving, 0, place)
-    readings[v]["oldest"] = min(readings[v]["oldest"], arriving[0]["stamp"])
-    settle_last(state, g, v, p, edge, bound)
+    else:
+        enters(state, report, arriving, 0, place)
+        readings[v]["oldest"] = min(readings[v]["oldest"], arriving[0]["stamp"])
+        settle_last(state, g, v, p, edge, bound)
+    note(state, g, q)
 
 
 @uncounted
@@ -289,14 +303,15 @@ def expire(state: Readers, report: Report, g: int, until: int) -> bool:
             continue
         for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
             v, length = g * Q + q, readers[q]["length"]
-            while readings[v]["oldest"] < NEVER and readings[v]["oldest"] + length <= until:
+            while state.dues[v] <= until:
                 if lacks(state, report, readers[q]["k"]):
                     return False
                 head, size = state.groups[g]["head"], state.groups[g]["size"]
                 edge = edge_of(state.objects, head, size, readings, v)
                 oldest = oldest_from(state.stamps, head, head + edge, readings[v]["oldest"])
                 readings[v]["oldest"] = oldest
-                if oldest < NEVER and oldest + length <= until:
+                note(state, g, q)
+                if state.dues[v] <= until:
                     report.step[0]["instant"] = oldest + length
                     report.step[0]["row"] = -1
                     part_with(state, report, g, q, edge, oldest)
@@ -328,6 +343,7 @@ def part_with(state: Readers, report: Report, g: int, q: int, edge: int, oldest:
     readings[v]["oldest"] = rest
     if readings[v]["held"] < k:
         set_open(readings, v)
+    note(state, g, q)
 
 
 @uncounted
@@ -343,18 +359,19 @@ def let_go(state: Readers, report: Report, g: int, now: int) -> bool:
             continue
         for q in range(b * PAGE, min(Q, (b + 1) * PAGE)):
             v, bound = g * Q + q, now - readers[q]["length"]
-            if readings[v]["oldest"] > bound:
+            if state.dues[v] > now:
                 continue
             if lacks(state, report, readers[q]["k"]):
                 return False
             end = head + edge_of(state.objects, head, size, readings, v)
             i = next_stamp(stamps, head, end, bound)
             readings[v]["oldest"] = oldest_from(stamps, head, end, bound + 1)
+            note(state, g, q)
             if i == end:  # it has left already
                 continue
             put(report, state.objects, i, readers[q]["place"], -1)
             if readings[v]["held"] == readers[q]["k"]:
-                state.scratch.short[state.tally[3]] = q
+                state.scratch.short[state.tally[3]], state.scratch.edges[state.tally[3]] = q, end - head
                 state.tally[3] += 1
             readings[v]["held"] -= 1
         sum_page(state, g, b)
