@@ -143,8 +143,7 @@ class ReaderBLOCK(BLOCK):
                 out = by_step(self, out, alone, arrivals, len(self.queries))
             else:
                 order = stable_order(out["query"].astype(np.int64), len(self.queries))
-        columns, groups = in_columns(out, order, np.ascontiguousarray(visits["group"]), rows)
-        return Changes(columns[0], groups, *columns[1:], alive)
+        return _changes(out, order, np.ascontiguousarray(visits["group"]), rows, alive)
 
     def _grow(self, total: int) -> None:
         more = total - len(self.groups)
@@ -189,8 +188,7 @@ class ReaderBLOCK(BLOCK):
         self.marks, self.changes = refit_readers(self._state, report, old, count, places, now)
         out = self.changes[: self.tally[1]]
         order = stable_order(out["query"].astype(np.int64), len(specs))
-        columns, groups = in_columns(out, order, np.arange(len(self.groups)), np.full(len(self.groups), -1))
-        return Changes(columns[0], groups, *columns[1:], np.empty(0, np.bool_))
+        return _changes(out, order, np.arange(G), np.full(G, -1), np.empty(0, np.bool_))
 
     @property
     def nbytes(self) -> int:
@@ -278,3 +276,12 @@ class ReaderBLOCK(BLOCK):
             assert (pages["due"][:, 1 + b] == dues[:, low : low + PAGE].min(axis=1)).all(), "nothing leaves before"
         assert (pages["floor"][:, 0] <= pages["floor"][:, 1:].min(axis=1)).all(), "a floor is low enough"
         assert (self.groups["due"] <= pages["due"][:, 1:].min(axis=1)).all(), "nothing leaves before"
+
+
+def _changes(out: Records, order: Ints, groups: Ints, rows: Ints, alive: Bools) -> Changes:
+    """Changes as columns, in this order."""
+    columns, of = in_columns(out, order, groups, rows)
+    row = columns.row
+    if len(rows) == 1:  # one step
+        row, of = (np.broadcast_to(one, len(out)) for one in (rows, groups))
+    return Changes(columns[0], of, row, *columns[2:], alive)

@@ -248,13 +248,14 @@ def readings_fit(state: Readers) -> bool:
 def in_columns(changes: Records, order: Ints, groups: Ints, rows: Ints) -> tuple[ChangeColumns, Ints]:
     """Changes as columns, in this order (empty: as they are), and the group of each.
 
-    groups: by visit. rows: of the only step of each visit; empty: changes have rows of their own.
+    groups: by visit. rows: of the only step of each visit; empty: changes have rows of their own. Where there is one
+    step, its row and group are not written.
     """
-    size = len(changes)
-    of = np.empty(size, np.int64)
+    size, each = len(changes), 0 if len(rows) == 1 else len(changes)
+    of = np.empty(each, np.int64)
     columns = ChangeColumns(
         np.empty(size, np.int32),
-        np.empty(size, np.int64),
+        np.empty(each, np.int64),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
         np.empty(size, np.int64),
@@ -266,12 +267,14 @@ def in_columns(changes: Records, order: Ints, groups: Ints, rows: Ints) -> tuple
     for i in range(size):
         j = order[i] if len(order) else i
         query[i] = changes[j]["query"]
-        row[i] = rows[changes[j]["visit"]] if len(rows) else changes[j]["row"]
         instant[i] = changes[j]["instant"]
         stamp[i] = changes[j]["stamp"]
         serial[i] = changes[j]["serial"]
         key[i] = changes[j]["key"]
         diff[i] = changes[j]["diff"]
         first[i] = changes[j]["first"] != 0
+    for i in range(each):
+        j = order[i] if len(order) else i
+        row[i] = rows[changes[j]["visit"]] if len(rows) else changes[j]["row"]
         of[i] = groups[changes[j]["visit"]]
     return columns, of
