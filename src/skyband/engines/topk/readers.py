@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import Arrivals, Bools, Changes, Ints, Spec
@@ -116,9 +115,7 @@ class ReaderBLOCK(BLOCK):
         self.since = min(self.since, arrivals.serial)
         self.tally[1] = 0
         report = self._reporting(alive, arrivals.serial, arrivals.more)
-        state, self.changes, self.copies = take_readers(
-            self._state, report, self.copies, chosen, slices, self.since
-        )
+        state, self.changes, self.copies = take_readers(self._state, report, self.copies, chosen, slices, self.since)
         self.objects, self.object_stamps, self.marks = state.objects, state.stamps, state.marks
         if not arrivals.more:
             self.since, self.tally[4] = NEVER, 0
@@ -138,7 +135,9 @@ class ReaderBLOCK(BLOCK):
                 order = stable_order(out["query"].astype(np.int64), len(self.queries))
         else:
             alone = out["row"] < 0
-            find_rows(out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed)
+            find_rows(
+                out, visits, np.ascontiguousarray(taken["now"]), np.ascontiguousarray(taken["row"]), not self.timed
+            )
             if len(visits) > 1:
                 out = by_step(self, out, alone, arrivals, len(self.queries))
             else:
@@ -213,7 +212,8 @@ class ReaderBLOCK(BLOCK):
 
     def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
         objects, groups, readings = (
-            recast(state[name], dtype) for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("readings", READING))
+            recast(state[name], dtype)
+            for name, dtype in (("objects", OBJECT), ("groups", GROUP), ("readings", READING))
         )
         Q, width = len(self.queries), self.marks.shape[1]
         require(are_counts(groups["size"], len(objects)), "the skybands have their objects")

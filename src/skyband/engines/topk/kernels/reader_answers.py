@@ -32,9 +32,7 @@ from skyband.kernels.routing import ChangeColumns
 
 
 @uncounted
-def report_net(
-    state: Readers, report: Report, g: int, last: int, copies: Records, moves: Moves, since: int
-) -> bool:
+def report_net(state: Readers, report: Report, g: int, last: int, copies: Records, moves: Moves, since: int) -> bool:
     """Report how the answers of a group differ from those that it had when the batch began.
 
     False: the changes need more places first; answers that are done are not looked at again.
@@ -118,20 +116,22 @@ def move_answer(
     readings, readers, stamps, picked = state.readings, state.readers, state.stamps, state.scratch.picked
     head, place, k, begin = state.groups[g]["head"], readers[q]["place"], readers[q]["k"], state.scratch.copies[2 * g]
     v, size = g * len(readers) + q, state.groups[g]["size"]
-    n, j, entered, first, last = 0, 0, 0, NEVER, 0
-    while j < size and n < k:
-        stamp = stamps[head + j]
+    n, entered, first, last, behind = 0, 0, NEVER, 0, np.int64(size)
+    for j in range(np.uint64(size)):  # an index that may be negative would be tested for it each time
+        stamp = stamps[np.uint64(head) + j]
         valid = stamp > bound
-        picked[entered] = j
+        picked[np.uint64(entered)] = j
         entered += valid & ((moves.came[j] >= edge) | (stamp < oldest))
         n += valid
         first = min(first, stamp if valid else NEVER)
-        last = j if valid else last
-        j += 1
-    for i in range(edge):
-        gone = (moves.to[i] >= j) | (moves.stamps[i] <= bound)
+        last = np.int64(j) if valid else last
+        if n == k:
+            behind = np.int64(j) + 1
+            break
+    for i in range(np.uint64(edge)):
+        gone = (moves.to[i] >= behind) | (moves.stamps[i] <= bound)
         if gone & (moves.stamps[i] >= oldest):
-            put(report, copies, begin + i, place, -1)
+            put(report, copies, begin + np.int64(i), place, -1)
     for e in range(entered):
         enters(state, report, state.objects, head + picked[e], place)
     readings[v]["held"] = n

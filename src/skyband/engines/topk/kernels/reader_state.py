@@ -121,6 +121,17 @@ def copy_stamps(stamps: Ints, objects: Records, groups: Records, g: int) -> None
         stamps[i] = objects[i]["stamp"]
 
 
+@uncounted
+def move_stamps(stamps: Ints, head: int, p: int, size: int) -> None:
+    """Make a place at rank p, on the side on which `insert` makes it."""
+    if size - p <= p:
+        for i in range(head + size, head + p, -1):
+            stamps[i] = stamps[i - 1]
+    else:
+        for i in range(head - 1, head - 1 + p):
+            stamps[i] = stamps[i + 1]
+
+
 @part
 def with_rows(state: Readers, more: int) -> Readers:
     """The state with so many free rows of marks: those of objects that are gone are free."""
@@ -193,9 +204,7 @@ def with_copy(copies: Records, state: Readers, g: int) -> Records:
 @close
 def lacks(state: Readers, report: Report, k: int) -> bool:
     """Whether there may be too few places for the changes of one query in one step."""
-    return bool(
-        report.tally[1] + 2 * k + 2 > len(report.changes) or state.tally[2] + k + 2 > len(state.marks)
-    )
+    return bool(report.tally[1] + 2 * k + 2 > len(report.changes) or state.tally[2] + k + 2 > len(state.marks))
 
 
 @close
@@ -267,7 +276,7 @@ def edge_of(objects: Records, head: int, size: int, readings: Records, v: int) -
 def oldest_from(stamps: Ints, begin: int, end: int, least: int) -> int:
     """The smallest stamp that is not below `least`; NEVER: there is none."""
     oldest = NEVER
-    for i in range(begin, end):
+    for i in range(np.uint64(begin), np.uint64(end)):  # an index that may be negative would be tested for it each time
         oldest = min(oldest, stamps[i] if stamps[i] >= least else NEVER)
     return oldest
 
@@ -277,7 +286,7 @@ def next_stamp(stamps: Ints, i: int, end: int, stamp: int) -> int:
     """The next object with this stamp: 64 at a time, which compiles to a few instructions."""
     while i + 64 <= end:
         found = 0
-        for j in range(i, i + 64):
+        for j in range(np.uint64(i), np.uint64(i + 64)):
             found += stamps[j] == stamp
         if found:
             break
@@ -306,7 +315,7 @@ def note(state: Readers, g: int, q: int) -> None:
 def sum_page(state: Readers, g: int, b: int) -> None:
     """Find a page's floor and its next instant anew."""
     floors, dues, Q, floor, due = state.floors, state.dues, len(state.readers), NEVER, NEVER
-    for v in range(g * Q + b * PAGE, g * Q + min(Q, (b + 1) * PAGE)):
+    for v in range(np.uint64(g * Q + b * PAGE), np.uint64(g * Q + min(Q, (b + 1) * PAGE))):
         floor = min(floor, floors[v])
         due = min(due, dues[v])
     page = g * page_count(Q) + 1 + b

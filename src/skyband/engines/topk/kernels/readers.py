@@ -27,6 +27,7 @@ from skyband.engines.topk.kernels.reader_state import (
     enters,
     lacks,
     level,
+    move_stamps,
     new_moves,
     next_stamp,
     note,
@@ -42,7 +43,7 @@ from skyband.engines.topk.kernels.reader_state import (
     with_room,
     with_rows,
 )
-from skyband.engines.topk.kernels.state import Ints, Report, is_full, largest_k
+from skyband.engines.topk.kernels.state import Report, is_full, largest_k
 from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.records import NEVER, Records
@@ -161,17 +162,6 @@ def take_run(
         groups[g]["oldest"] = min(groups[g]["oldest"], stamp)
         groups[g]["due"] = min(groups[g]["due"], stamp + longest)
     return end
-
-
-@uncounted
-def move_stamps(stamps: Ints, head: int, p: int, size: int) -> None:
-    """Make a place at rank p, on the side on which `insert` makes it."""
-    if size - p <= p:
-        for i in range(head + size, head + p, -1):
-            stamps[i] = stamps[i - 1]
-    else:
-        for i in range(head - 1, head - 1 + p):
-            stamps[i] = stamps[i + 1]
 
 
 @uncounted
