@@ -27,7 +27,14 @@ _MARKED = re.compile(r"(<!-- measured: ([^>]+?) -->)(.*?)(<!-- / -->)", re.DOTAL
 _BEGINS_A_LINE = re.compile(r"^ *<!-- measured: [^>]+ -->[^\n]", re.MULTILINE)
 _UNREAD = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.DOTALL)
 _NUMBER = r"(?<![\w.^/-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
-_WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:%|×|(?:times|ns|µs|us|ms|s|seconds?|[kKMG]i?B|M rows|rows/s|core-seconds)\b)")
+_UNITS = (
+    "times|ns|µs|us|ms|s|(?:micro|milli|nano|core-)?seconds?|[kKMG]i?B|M rows|rows/s|rows (?:a|per) (?:core-)?second|x"
+)
+_WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:%|×|(?:{_UNITS})\b)")
+_SMALL = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty|a hundred|a thousand"
+_IN_WORDS = re.compile(
+    rf"\b(?:twice|half|(?:{_SMALL}) times) (?:as (?:fast|slow|cheap|dear)|faster|slower|less|fewer)\b", re.IGNORECASE
+)
 _DECIMAL = re.compile(r"(?<![\w.,^/·*-])(?<!= )(?<!=)(?<!≤ )(?<!< )(?<!> )\d[\d,]*\.\d+(?![\w.]*[·*^])")
 _CITED = re.compile(
     r"(?:[Ss]ections?|Definitions?|Theorems?|Lemmas?|Examples?|Eq\.|Figures?|Tables?|Algorithms?|[Vv]ersions?|Python|Zipf)"
@@ -39,7 +46,9 @@ def documents() -> list[Path]:
     """The documents whose numbers are checked."""
     docs = ROOT / "docs"
     pages = [ROOT / "README.md", docs / "reproduce.md", docs / "compare.md", docs / "scale.md"]
-    return pages + sorted((docs / "papers").glob("*.md")) + sorted((docs / "engines").rglob("*.md"))
+    return pages + [
+        page for folder in ("papers", "engines", "guides") for page in sorted((docs / folder).rglob("*.md"))
+    ]
 
 
 def written(text: str, folder: Path = store.RESULTS) -> str:
@@ -64,7 +73,7 @@ def unmarked(text: str, quoted: Sequence[str] = ()) -> list[str]:
     for phrase in quoted:
         text = re.sub(re.escape(phrase).replace(r"\ ", r"\s+"), "", text)
     text = _CITED.sub("", " ".join(_UNREAD.sub(" ", text).split()))
-    places = sorted({found.start() for form in (_WITH_UNIT, _DECIMAL) for found in form.finditer(text)})
+    places = sorted({found.start() for form in (_WITH_UNIT, _DECIMAL, _IN_WORDS) for found in form.finditer(text)})
     return [text[max(0, at - 40) : at + 40].strip() for at in places]
 
 

@@ -63,6 +63,11 @@ def test_a_number_that_no_row_has_is_an_error(folder: Path, rule: str, says: str
         "14 s",
         "98 ×",
         "49 kB",
+        "300,000 rows a second",
+        "120 microseconds",
+        "5x faster",
+        "It is twice as fast.",
+        "twelve times faster",
     ],
 )
 def test_a_measured_number_without_a_rule_is_found(text: str) -> None:
