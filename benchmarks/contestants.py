@@ -124,7 +124,7 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 def _distinct(monitor: sb.Monitor) -> int:
     """How many objects the queries keep, each once however many keep it; without the buffer that they share."""
-    engines = [adapter.engine for adapter in monitor._loop.state.standing()]
+    engines: list[Any] = [adapter.engine for adapter in monitor._loop.state.standing()]
     if isinstance(engines[0], Slots):  # one engine for all queries
         return sum(one.shared_objects for one in engines)
     kept = [runs(one.objects, one.groups, np.arange(len(one.groups)))["serial"] for one in engines]
