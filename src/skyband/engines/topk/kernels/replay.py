@@ -12,7 +12,6 @@ from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import close, inlined, part, uncounted
 from skyband.kernels.records import NEVER, OBJECT, SILENT, Records
 
-
 FILLED = 32  # so many are compared at once: what is ranked is filled up to a multiple of it
 
 
