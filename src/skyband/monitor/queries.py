@@ -355,6 +355,8 @@ class StandingQueries(Placement):
             )
         if query.needs_id is not None and options.id is None:
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
+        if getattr(query, "decay", None) is not None and options.time is None:
+            raise QueryError(f'{query.kind}: rows fade by their times: name the time column, Monitor(..., time="...").')
         self._check_columns(query)
         if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
