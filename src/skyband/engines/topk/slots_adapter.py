@@ -203,8 +203,9 @@ class SlotsAdapter(TopKAdapter):
         places = by_slot[columns["query"]]
         return columns | {"query": places, CHANGES: replace(columns[CHANGES], query=places)}
 
-    def place(self, name: str) -> int:
-        return self.slots[name]
+    @property
+    def places(self) -> dict[str, int]:
+        return self.slots
 
     # --- rows
 
