@@ -8,8 +8,9 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES, QUIET = (
-    f"engines/groups/kernels/{name}.py" for name in ("sums", "chains", "objects", "steps", "ranks", "values", "quiet")
+SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES, QUIET, PARTS = (
+    f"engines/groups/kernels/{name}.py"
+    for name in ("sums", "chains", "objects", "steps", "ranks", "values", "quiet", "parts")
 )
 ENGINES = "engines/groups/"
 FILES = ("tests/groups/test_steps.py", "tests/groups/test_contract.py")
@@ -21,6 +22,7 @@ def some(only: str) -> tuple[str, ...]:
 
 RULES = ("tests/groups/test_steps.py",)
 STREAMS = ("tests/groups/test_quiet.py",)
+PARTIAL = ("tests/spark/test_groups.py", "-k", "partial")
 MOVING = some("moving or newest")
 PICKED = some("picked or decides")
 DELETIONS = some("deletions or deleted")
@@ -57,6 +59,19 @@ MUTANTS: dict[str, Mutant] = {
         'one["decider"] = row["serial"]',
         "pass",
         STREAMS,
+    ),
+    "mappers: a row that stands for others counts once": (
+        OBJECTS,
+        "np.int64(1) if len(batch.weights) == 0 else batch.weights[i]",
+        "np.int64(1)",
+        PARTIAL,
+    ),
+    "mappers: a sum of many parts is cut": (PARTS, "counts[s] = n if rest == 0.0 else -1", "counts[s] = n", PARTIAL),
+    "mappers: copies bring no part": (
+        "spark/group_rows.py",
+        "np.minimum(place[carries], _PARTS - 1)",
+        "np.where(place[carries] > 0, _PARTS - 1, 0)",
+        PARTIAL,
     ),
     "deletions: an object leaves with the score that it has then": (
         STEPS,
