@@ -323,21 +323,30 @@ def errors(experiment: Experiment, rows: list[Row]) -> Figure:
 
 
 def kept(experiment: Experiment, rows: list[Row]) -> Figure:
-    """Objects per query over k, and the mean size of the k-skyband in random order."""
-    figure = Figure(figsize=(11, 6))
-    axes = figure.subplots()
-    for name in dict.fromkeys(row.contestant for row in rows):
-        some = [row for row in rows if row.contestant == name]
-        k = [row.parameters["k"] for row in some]
-        line_of(axes, k, [row.counters["objects"] for row in some], name, middle=statistics.fmean)
-    ks = sorted({row.parameters["k"] for row in rows})
-    n = rows[0].parameters["n"]
-    axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
-    axes.plot(ks, ks, color=GREY, linewidth=1, label="k")
-    axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objects per query, at the end")
-    ticks(axes, ks)
-    axes.yaxis.set_major_formatter(FuncFormatter(short))
-    axes.legend(loc="upper left", ncols=2)
+    """Objects over k: distinct ones by the number of queries, and those of a query beside the mean k-skyband."""
+    figure = Figure(figsize=(14, 6))
+    for axes, cell, counter in zip(
+        figure.subplots(1, 2), ("distinct", "kept"), ("distinct_objects", "objects"), strict=True
+    ):
+        of_cell = [row for row in rows if row.cell == cell]
+        if not of_cell:
+            continue
+        for name in dict.fromkeys(row.contestant for row in of_cell):
+            some = [row for row in of_cell if row.contestant == name]
+            k = [row.parameters["k"] for row in some]
+            line_of(axes, k, [row.counters[counter] for row in some], name, middle=statistics.fmean)
+        ks, n = sorted({row.parameters["k"] for row in of_cell}), of_cell[0].parameters["n"]
+        if cell == "kept":
+            axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
+            axes.plot(ks, ks, color=GREY, linewidth=1, label="k")
+        else:
+            u = of_cell[0].parameters["queries"]
+            axes.plot(ks, [n / u] * len(ks), color=GREY, linestyle=":", label="n / u")
+        title = "(a) distinct objects over queries" if cell == "distinct" else "(b) objects per query"
+        axes.set(xscale="log", yscale="log", xlabel="k", ylabel="at the end", title=f"{title}, n = {n:,}")
+        ticks(axes, ks)
+        axes.yaxis.set_major_formatter(FuncFormatter(short))
+        axes.legend(loc="upper left", ncols=2)
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 

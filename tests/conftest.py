@@ -34,6 +34,7 @@ _FILES = (
     "schema",
     "delta",
     "declarative",
+    "late_rows",
 )
 STARTS_SPARK = (
     *(f"spark/test_{name}.py" for name in _FILES),

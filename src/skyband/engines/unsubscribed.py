@@ -148,8 +148,15 @@ class UnsubscribedAdapter(Adapter):
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         return {}, arrived, numbered.too_late
 
-    def can_lend(self, query: Any, unit: int | None) -> bool:
+    @property
+    def is_fresh(self) -> bool:
+        return False  # no plain query joins it, though its key may be the same: it would never be answered
+
+    def can_serve(self, query: Any, unit: int | None) -> bool:
         return False  # it keeps nothing
+
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        return False
 
     def go_on(self, numbers: Start) -> None:
         """Number the next rows from here on."""

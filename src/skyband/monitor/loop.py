@@ -111,7 +111,8 @@ class Loop:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.asked_of(adapter):
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
-                    self.state.over[source].check(source_types(self.state, source, keys))
+                    selected = getattr(adapter, "seen_types", dict)()
+                    self.state.over[source].check(source_types(self.state, source, keys) | selected)
         finally:
             self.state.types = before
 

@@ -249,6 +249,7 @@ def _check_adapter(saved: dict[str, Any]) -> None:
         and isinstance(saved["family"], bool)
         and all(map(_whole, [saved.get("since", 0), *saved["rejected"].values(), *own.get("scoreless", {}).values()]))
     )
+    fit = fit and len(totals[0]) == len(totals[1]) > 0
     if fit and saved["started"]:
         fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
         fit = fit and max(lanes) < len(lengths)

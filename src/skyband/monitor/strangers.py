@@ -51,6 +51,8 @@ def check_queries(state: State) -> None:
         standing.checked(name, query)
     for adapter in state.standing():
         _check_shared(adapter)
+        types = getattr(adapter, "key_types", ())
+        require(all(map(_is_plain, types)), "keys have types that snapshots of strangers may have")
         if adapter.engine is not None:
             numbering, lengths = adapter.numbering, adapter.lengths(state.unit)
             require([numbering.lengths[i] for i in numbering.of_query] == lengths, "queries have their numbers")

@@ -225,11 +225,12 @@ def _joined(query_set: QuerySet, given: list[tuple[State, bytes]]) -> State:
 def _form(state: State) -> Any:
     """What must be equal for cells to be read together."""
     facts, parts = describe(state)
-    homes = [
-        {name: fact for name, fact in home.items() if name not in ("arrivals", "late", "rejected", "since")}
-        for home in facts["homes"]
-    ]
-    return json.dumps([homes, facts["groups"], str(parts["types"].schema)])
+    counted = ("arrivals", "late", "rejected", "since")
+    homes = [{name: fact for name, fact in home.items() if name not in counted} for home in facts["homes"]]
+    for home in homes:
+        home["own"] = {name: fact for name, fact in (home["own"] or {}).items() if name != "scoreless"}  # a counter too
+    types = sorted(map(str, parts["types"].schema))  # in the order in which a shard has met them: the clock, or rows
+    return json.dumps([homes, facts["groups"], types])
 
 
 def _shifted(state: State, cell: bytes, shift: int) -> bytes:

@@ -85,9 +85,10 @@ class Arguments:
             if isinstance(one, Expression):
                 one.evaluate(columns, 0)
 
-    def shown_types(self, query: TopKGroups) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
-        return {name: self.type_of(expression, self.kinds) for name, expression in query.shown.items()}
+    def shown_types(self, query: TopKGroups, *, seen: bool = False) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet. seen: in a batch that is not taken yet."""
+        kinds = self.seen if seen else self.kinds
+        return {name: self.type_of(expression, kinds) for name, expression in query.shown.items()}
 
     def type_of(self, expression: Expression, of: dict[str, str]) -> Any:
         """The Arrow type of an expression, by the kinds of the arguments of first and last; null: not known yet."""
