@@ -43,7 +43,8 @@ def run(spark: Any, folder: Path, place: str, rows: str, queries: dict[str, Any]
 def drive(folder: Path, number: int, how: str) -> None:
     """Finish the round before this one, then begin this one; the file `begun` says when that is."""
     where: dict[str, Any] = {"remote": "local[2]"} if how == "connect" else {"master": "local[2]"}
-    spark = sbs.session(**where, **SETTINGS, **{"spark.sql.shuffle.partitions": 2})
+    settings: dict[str, Any] = {**SETTINGS, "spark.sql.shuffle.partitions": 2}
+    spark = sbs.session(**where, **settings)
     if not (folder / "old").exists():
         assert run(spark, folder, "old", "before", OLD, shards=3).awaitTermination(600)
     old = str(folder / "old" / "checkpoint")
