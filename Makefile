@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka delta cluster-test connect-test client-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
+.PHONY: help demo test kafka delta cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
 	bench-papers bench-shipped bench-peers bench-vectors pack wheel lock clean
 
 help: ## this list
@@ -57,11 +57,6 @@ cluster-test: .venv/ready ## a Spark cluster of processes, and one of them kille
 
 connect-test: .venv/ready ## shards, restarts and types over Spark Connect (a minute); `make test` has a sample
 	@SPARK_REMOTE="local[2]" $(BIN)/python -m pytest -q -n 0 tests/spark/test_partitions.py tests/spark/test_schema.py
-
-client-test: .venv/ready ## a client of Spark Connect that has pyspark-client alone (a minute)
-	@test -x build/spark/client/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python build/spark/client
-	@$(BIN)/uv pip install --quiet --python build/spark/client/bin/python -e . "pyspark-client>=4.1,<4.4" "pandas<3" "protobuf>=6.33.5"
-	@SKYBAND_CLIENT=$(CURDIR)/build/spark/client/bin/python $(BIN)/python -m pytest -q -n 0 tests/spark/test_client_alone.py
 
 # PySpark 4.1 leaves sockets open that Python then warns of
 SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py delta.py)
