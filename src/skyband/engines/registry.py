@@ -66,10 +66,11 @@ def row_of(query: Query) -> Algorithm:
     return algorithm(query.kind, choose(query))
 
 
-def load(kind: str, name: str, *, family: bool = False) -> type[Engine]:
-    """The engine's class by its name; the one for many scorings at once, for a family."""
+def load(kind: str, name: str, *, family: bool = False, many: bool = False) -> type[Engine]:
+    """The engine's class by its name; for a family that for many scorings at once, many: for many queries of one."""
     row = algorithm(kind, name)
-    engine: type[Engine] = row.load(row.family if family and row.family else row.engine)
+    other = row.family if family else row.many if many else None
+    engine: type[Engine] = row.load(other or row.engine)
     return engine
 
 

@@ -355,9 +355,10 @@ class Loop:
         for key in keys:
             values.append(key if isinstance(key, tuple) else (key,))
             if len(values[-1]) != len(groups.names):
+                instead = f"one of each: {', '.join(groups.names)}" if groups.names else "no key"
                 raise QueryError(
-                    f"{name} has {len(groups.names)} `per` columns {list(groups.names)}, but key={key!r} gives "
-                    f"{len(values[-1])} values."
+                    f"{name} has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values. "
+                    f"Give {instead}."
                 )
         try:
             return groups.find(values)
