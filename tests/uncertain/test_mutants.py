@@ -264,19 +264,19 @@ MUTANTS: dict[str, Mutant] = {
         CHOICES,
         "below = pick > rivals.beyond[g]",
         "below = True",
-        ALTERNATIVES,
+        (TWICE, "-k", "equally_probable"),
     ),
     "alternatives: the lower of equal choices": (
         CHOICES,
         "return rivals.one[i] < rivals.two[i]",
         "return rivals.one[i] > rivals.two[i]",
-        ALTERNATIVES,
+        (TWICE, "-k", "equally_probable"),
     ),
     "alternatives: groups before it have no later members": (
         EXCLUSIVE,
         "rivals.beyond[other] = n",
         "pass",
-        ALTERNATIVES,
+        (TWICE, "-k", "equally_probable"),
     ),
     "alternatives: tuples without a name exclude each other": (
         KERNELS + "records.py",

@@ -9,7 +9,6 @@ from skyband.engines.size import Size
 from skyband.errors import QueryError
 from skyband.query.kinds import TopKUncertain
 
-
 ALTERNATIVE = 56  # bytes of a row with a name, of which one to four times as many are kept as are valid
 
 

@@ -85,7 +85,7 @@ def add_partial(partials: Floats, n: int, value: float) -> int:
 
 
 @uncounted
-def rounded(partials: Floats, n: int) -> float:
+def rounded(partials: Floats, n: int) -> Any:
     """Their sum, rounded to nearest, ties to even."""
     n -= 1
     high, low = partials[n], 0.0
