@@ -37,7 +37,7 @@ class Claim:
         rows = store.read(self.experiment, folder)
         runs = Runs([row for row in rows if self.cell in (None, row.cell)]).at(**self.parameters)
         if not runs.rows:
-            self._must_be_in(load(self.experiment, folder=_folder(self.experiment)))
+            self._must_be_in(load(self.experiment, folder=folder_of(self.experiment)))
             return self.says, "", "no stored run", f"`{self.experiment}`"
         try:
             measured, truths = self.rule(runs)
@@ -74,14 +74,15 @@ def origin(experiment: str, rows: list[store.Row]) -> str:
 
 def _so_far(experiment: str, rows: list[store.Row]) -> str:
     """How many cells are stored, where a run that goes on has not come to its end; gpu.py has no experiment file."""
-    folder = _folder(experiment)
+    folder = folder_of(experiment)
     if experiment not in names(folder):
         return ""
     there, all_ = len({row.number for row in rows}), len(load(experiment, folder=folder).cells)
     return f", {there} of {all_} cells" if there < all_ else ""
 
 
-def _folder(experiment: str) -> Path:
+def folder_of(experiment: str) -> Path:
+    """Where its file is."""
     return EXPERIMENTS / "papers" if experiment in names(EXPERIMENTS / "papers") else EXPERIMENTS
 
 

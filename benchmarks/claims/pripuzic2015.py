@@ -10,6 +10,7 @@ CLAIMS, claim = claims()
 RANDOM = ["uniform", "clustered", "randomised real"]
 EIGHT, NINE, TEN = "pripuzic2015-fig8", "pripuzic2015-fig9", "pripuzic2015-fig10"
 ELEVEN, TWELVE = "pripuzic2015-fig11", "pripuzic2015-fig12"
+PAPER = "paper-pripuzic2015"  # n = 40,000, N = 10^6, 400 queries
 FILTERED = ("SAPF", "RAPF", "PA, no index")
 
 
@@ -292,3 +293,36 @@ def _(runs: Runs) -> Finding:
 def _(runs: Runs) -> Finding:
     sa, sapf, rapf = (runs[name, "objects"] for name in ("SA", "SAPF", "RAPF"))
     return f"SAPF {sapf} and RAPF {rapf} against {sa} at k = 81", (sapf / sa < 1) + (rapf / sa < 1)
+
+
+@claim("at the paper's n, N and u, Figure 9(a-c): PA is the fastest", PAPER, data=RANDOM, partly="BLOCK and RAPF are")
+def _(runs: Runs) -> Finding:
+    names = ("RAPF2", "RAPF", "SASF", "CPM/w", "SNN")
+    text = ", ".join(f"{name} {per_query(runs[name], 400)}" for name in ("PA", *names, "BLOCK"))
+    return f"ns per object and query: {text}", [one > 1 for name in names for one in (runs[name] / runs["PA"]).medians]
+
+
+@claim("at the paper's size, Figure 9: RAPF2, with the largest buffer, is faster than RAPF", PAPER, data=RANDOM)
+def _(runs: Runs) -> Finding:
+    faster = runs["RAPF"] / runs["RAPF2"]
+    return f"{faster} times", faster > 1
+
+
+@claim("at the paper's size, Figure 9: SASF is the slowest", PAPER, data=RANDOM)
+def _(runs: Runs) -> Finding:
+    slower = [runs["SASF"] / runs[name] for name in ("PA", "RAPF", "RAPF2", "CPM/w", "SNN")]
+    text = ", ".join(f"{one}" for one in slower)
+    return f"times PA, RAPF, RAPF2, CPM/w and SNN: {text}", [one > 1 for other in slower for one in other.medians]
+
+
+@claim("at the paper's size, Figure 9: PA, RAPF2 and RAPF scale well with k, PA best", PAPER, data="uniform")
+def _(runs: Runs) -> Finding:
+    pa, large, small = (runs[name].growth("k") for name in ("PA", "RAPF2", "RAPF"))
+    best = [a < min(b, c) for a, b, c in zip(pa.medians, large.medians, small.medians, strict=True)]
+    return f"uniform, k = 1 to 81: PA {pa} times, RAPF2 {large}, RAPF {small}", best
+
+
+@claim("at the paper's size, Figure 9(a-c): RAPF2 is 4 to 8 times faster than CPM/w and SNN", PAPER, data=RANDOM, k=81)
+def _(runs: Runs) -> Finding:
+    cpm, snn = runs["CPM/w"] / runs["RAPF2"], runs["SNN"] / runs["RAPF2"]
+    return f"k = 81: than CPM/w {cpm} times, than SNN {snn}", (cpm >= 4) + (snn >= 4)

@@ -141,7 +141,7 @@ def judged(given: Answers, stream: Stream, p: Mapping[str, Any]) -> tuple[bool, 
     times = _times(stream)
     late = set(stream["id"][times < np.maximum.accumulate(times)].tolist())
     lacking = {place: set(ids) - set(given[place]) for place, ids in right.items() if place in given}
-    counters = {
+    counters: dict[str, float] = {
         "answers": len(right),
         "late_rows": len(late),
         "apart": sum(map(bool, lacking.values())),

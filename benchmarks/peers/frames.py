@@ -111,8 +111,9 @@ def _in_batch(
 ) -> Ready:
     small = answers.first(stream, p["check"])
     given = lists(query(frame[: p["check"]]))
+    lateness: dict[str, float] = {}
     if at_rows:
-        as_oracle, lateness = answers.same(given, answers.at_arrivals(small, p)), {}
+        as_oracle = answers.same(given, answers.at_arrivals(small, p))
     else:
         as_oracle, lateness = answers.judged(given, small, p)
 

@@ -129,7 +129,7 @@ def spark_steps(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def after(_: Any) -> Outcome:
         query.stop()
-        told = streaming.session().read.parquet(str(folder / "changes")).select("id", "diff").toPandas()
+        told: Any = streaming.session().read.parquet(str(folder / "changes")).select("id", "diff").toPandas()
         kept_open.close()
 
         def check(stream: Stream, p: Mapping[str, Any], _: Any) -> bool:

@@ -63,6 +63,11 @@ def test_a_number_that_no_row_has_is_an_error(folder: Path, rule: str, says: str
         "14 s",
         "98 ×",
         "49 kB",
+        "300,000 rows a second",
+        "120 microseconds",
+        "5x faster",
+        "It is twice as fast.",
+        "twelve times faster",
     ],
 )
 def test_a_measured_number_without_a_rule_is_found(text: str) -> None:
@@ -86,6 +91,16 @@ def test_rows_that_are_wrong_or_quick_are_faults(folder: Path) -> None:
     assert "bad: A in c was wrong" in found
     assert "bad: stored rows of a quick run" in found
     assert any(one.startswith("README.md: measured: ") for one in found)  # its experiment has no rows here
+
+
+def test_rows_that_are_not_what_their_experiment_says_are_outdated() -> None:
+    rows = store.read("throughput")
+    assert documents.outdated(rows) == []
+    more, fewer = replace(rows[0], parameters=rows[0].parameters | {"rows": 7}), replace(rows[0], seconds=[1.0])
+    for row in (more, fewer, replace(rows[0], contestant="another"), replace(rows[0], call="another")):
+        assert documents.outdated([*rows, row]) == [rows[0].cell]
+    assert documents.outdated([replace(rows[0], cell="gone"), *rows]) == ["gone"]
+    assert documents.outdated([replace(rows[0], experiment="gpu", cell="gone")]) == []
 
 
 def test_a_claim_computes_its_verdict(folder: Path) -> None:

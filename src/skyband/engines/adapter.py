@@ -361,6 +361,9 @@ class Adapter(Validation):
     def restore_facts(self, facts: dict[str, Any]) -> None:
         """Take the facts of a snapshot."""
 
+    def reads_stored(self, layout: Mapping[str, str]) -> None:
+        """Arrays of these names come to be restored, of this version or of an older one."""
+
     def after_restore(self) -> None:
         """The engine and the kept columns have come back from a snapshot."""
 

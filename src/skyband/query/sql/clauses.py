@@ -46,7 +46,7 @@ INSTEAD = {
     "FILTER": "Write the condition into the aggregate: sum(case when x > 1 then 1 else 0 end).",
     **dict.fromkeys(
         ("EXCLUDE", "EXCEPT", "REPLACE", "RENAME"),
-        "Write SELECT *: an answer has the columns that Monitor(keep=[...]) names; {name: column} gives other names.",
+        "Write SELECT *: an answer has the columns that Monitor(keep=[...]) names, renamed as {name: column}.",
     ),
 }
 SAID = (  # arguments with a clause of their own
