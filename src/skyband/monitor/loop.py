@@ -353,11 +353,8 @@ class Loop:
         for key in keys:
             values.append(key if isinstance(key, tuple) else (key,))
             if len(values[-1]) != len(groups.names):
-                instead = f"one of each: {', '.join(groups.names)}" if groups.names else "no key"
-                raise QueryError(
-                    f"{name} has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values. "
-                    f"Give {instead}."
-                )
+                has = f"has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values"
+                raise QueryError(f"{name} {has}. Give {', '.join(groups.names) or 'no key'}.")
         try:
             return groups.find(values)
         except TypeError as error:
