@@ -298,6 +298,7 @@ def _elsewhere(module: str, name: str) -> Contestant:
     return enter
 
 
+STANDING = ("standing_push", "registering", "one_more", "plain_push", "linear_products")
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
 PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
 STEPS = ("push", "whole", "polars", "pandas", "duckdb", "spark")  # peers/latency.py: seconds of each step
@@ -327,6 +328,7 @@ CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", 
 CONTESTANTS |= {name: _elsewhere("groups", name) for name in ("groups_push", "factorize", "plain_python")}
 CONTESTANTS |= {name: _elsewhere("keys", name) for name in ("ordered_push", "arrow_rank")}
 CONTESTANTS |= {name: _elsewhere("vectors", name) for name in ("similar_push", "bare_products", "faiss_flat")}
+CONTESTANTS |= {name: _elsewhere("standing", name) for name in STANDING}
 CONTESTANTS |= {name: _elsewhere("shared", name) for name in ("same_scoring", "shared_band", "min_topk")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}

@@ -255,13 +255,20 @@ def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:
 
 
 def doubtful(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
-    """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6)."""
+    """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6).
+
+    alternatives: so many tuples of each n exclude each other; every name comes again after n / alternatives rows.
+    """
     rng = np.random.default_rng(seed)
     score: NDArray[Any] = rng.random(rows)
     order = p.get("order", "random")
     if order != "random":
         score = np.arange(rows, dtype=np.float64) * (1.0 if order == "rising" else -1.0)
-    return {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
+    stream = {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
+    if many := p.get("alternatives"):
+        stream["p"] /= many
+        stream["name"] = np.resize(rng.permutation(p["n"] // many), rows)
+    return stream
 
 
 def sightings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:

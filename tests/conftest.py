@@ -35,6 +35,7 @@ _FILES = (
     "delta",
     "declarative",
     "late_rows",
+    "postgres",
 )
 STARTS_SPARK = (
     *(f"spark/test_{name}.py" for name in _FILES),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark.daemon
+
+from skyband.spark.daemon import load
 
 
 class Stopwatch:
@@ -104,6 +107,8 @@ def install(watch: Stopwatch) -> None:
 def main() -> None:
     folder, work = Path(os.environ["SKYBAND_TIMES"]), pyspark.daemon.worker
     watch = Stopwatch()
+    if sys.argv[1:2] == ["pyspark.worker"]:
+        load()
 
     def worker(sock: Any, authenticated: bool) -> int:
         install_once()
@@ -117,7 +122,7 @@ def main() -> None:
                 print(json.dumps(watch.spent), file=file)
 
     def install_once() -> None:
-        if not watch.since:
+        if not watch.since and sys.argv[1:2] == ["pyspark.worker"]:
             watch.since = time.process_time()
             install(watch)
 

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import copy
+
+import numpy as np
 import pytest
 
 import skyband as sb
@@ -14,7 +17,9 @@ from faults.forgeries import USED, forge, use
 from faults.ledger import note
 from faults.right_snapshots import right, scenes
 from kinds import KINDS
-from skyband.monitor.archive import unpack
+from skyband.errors import StateError
+from skyband.monitor import cells
+from skyband.monitor.archive import pack, unpack
 from skyband.query.algorithms import algorithms
 
 OF_KIND = {"topk": "TopK ", "above": "Above ", "pairs": "TopKPairs ", "incomplete": "TopKIncomplete "}
@@ -114,3 +119,39 @@ def test_a_forgery_can_be_made_again() -> None:
     assert one[1] != scenes()[name].monitor().snapshot()
     unpack(one[1])
     assert right(name).arrays["cell0"][0][0] == "per g mask"
+
+
+def forged_field(scene: str, array: str, field: str, value: int) -> bytes:
+    """A right snapshot with this value in a field of all records of an array."""
+    good = right(scene)
+    parts = dict(good.parts)
+    streams = [(name, records.copy()) for name, records in good.arrays["cell0"]]
+    records = dict(streams)[array]
+    assert len(records)
+    records[field] = value
+    (whole,) = cells.write([[records.tobytes()] for _, records in streams], 1)
+    return pack(good.facts, parts | {"cell0": np.frombuffer(whole, np.uint8)})
+
+
+@pytest.mark.parametrize("scene", ["TopKIncomplete APPROX time", "TopKIncomplete APPROX count repeat"])
+def test_rows_of_a_sample_have_arrived(scene: str) -> None:
+    """Serials of rows to come crashed: a kernel took them for places in the batch that it reads."""
+    with pytest.raises(StateError, match="rows have arrived"):
+        sb.Monitor.restore(forged_field(scene, "0 shadow rows", "serial", 2**31), trusted=False)
+
+
+@pytest.mark.parametrize("name", ["TopKGroups TALLY time picks", "TopKGroups TALLY count ranked"])
+def test_objects_have_arguments_of_known_kinds(name: str) -> None:
+    good = right(name)
+    facts = copy.deepcopy(good.facts)
+    assert facts["homes"][0].pop("own")
+    with pytest.raises(StateError, match=r"have (kinds|types)"):
+        sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
+def test_a_query_has_counts_of_late_rows() -> None:
+    good = right("subscriptions groups count")
+    facts = copy.deepcopy(good.facts)
+    facts["homes"][0]["late"] = []
+    with pytest.raises(StateError, match="fit together"):
+        sb.Monitor.restore(pack(facts, good.parts), trusted=False)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
-from topk import bound_mutants, family_mutants, pruning_mutants, run_mutants, window_mutants
+from topk import bound_mutants, family_mutants, pruning_mutants, reader_mutants, run_mutants, window_mutants
 from topk.mutated import LEAVE, SA, TABLES, Listed, engines
 
-LISTS = (run_mutants, pruning_mutants, family_mutants, window_mutants, bound_mutants)
+LISTS = (run_mutants, pruning_mutants, family_mutants, window_mutants, bound_mutants, reader_mutants)
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of: those of SA if none are given)
 #: Left out, since any subset of a buffer can be its filter, and what is dominated by K is turned away later: what a

@@ -97,6 +97,14 @@ def many() -> None:
         monitor.push({"x": [np.inf, 0.5], "y": [0.0, 0.5]})
 
 
+def readers() -> None:
+    """More queries of one scoring than an engine has bits for."""
+    for window in (sb.Last, lambda n: sb.Last(span=n)):
+        for emit in EMITS:
+            for per in (None, EACH):
+                play([sb.TopK(1 + i % 3, by="x", window=window(5 + i), per=per) for i in range(33)], emit=emit)
+
+
 def vectors() -> None:
     """Vectors of subscriptions in both precisions; the best come first, so that depths fall."""
     best_first = np.linspace(1, 0, 700)[:, None] * [1.0, 0.5] + np.linspace(0, 1, 700)[:, None] * [-1.0, 0.5]
@@ -187,7 +195,14 @@ def doubts() -> None:
     for algorithm in ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER"):
         for window in STREAMS:
             play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
-    play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH, semantics="u-kranks"))
+    for emit in EMITS:
+        for semantics, algorithm in (("u-kranks", "DOM"), ("u-topk", "BS"), ("pt-k", "DOM"), ("pk-topk", "BS")):
+            threshold = 0.3 if semantics == "pt-k" else None
+            query = sb.TopKUncertain(
+                3, by="x", window=TIMED, group=EACH, semantics=semantics, algorithm=algorithm, threshold=threshold
+            )
+            play(query, emit=emit)
+    play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH))
     for emit in EMITS:
         play([sb.TopKUncertain(k, by="x", window=TIMED, per=EACH) for k in (3, 2)], emit=emit)
 
@@ -255,6 +270,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         refused,
         lambda: families("BLOCK"),
         many,
+        readers,
         vectors,
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),

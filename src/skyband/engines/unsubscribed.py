@@ -105,6 +105,15 @@ class UnsubscribedAdapter(Adapter):
     def shown_keys(self) -> Any:
         return self._validator.shown_keys
 
+    def new_keys(self, validated: Validated) -> Any:
+        """The types of the keys that subscriptions would report, of a batch that is not taken yet."""
+        return self._validator.new_keys(validated)  # type: ignore[attr-defined]
+
+    def seen_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`, of a batch that is not taken yet."""
+        found: dict[str, Any] = getattr(self._validator, "seen_types", dict)()
+        return found
+
     @property
     def validates(self) -> Query:
         """The plain query by which rows are validated."""

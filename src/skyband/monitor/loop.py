@@ -151,10 +151,11 @@ class Loop:
     def _revalidate(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Examined:
         """Reject rows because of earlier ones.
 
-        A row that all reject moves no clock, and the clock decides which earlier rows are still valid: validate until
-        nothing changes. That ends, since the first wrong row is right after each round.
+        A row that all reject moves no clock, and in time windows the clock decides which earlier rows are still valid:
+        validate until nothing changes. That ends, since the first wrong row is right after each round.
         """
         codes, alone = examined.codes, examined.validated
+        by_clock = any(adapter.revalidates and adapter.timed for adapter in examined.standing)
         unit = examined.unit
         while True:
             push = self._push(batch, examined, clock, goal, more)
@@ -165,7 +166,7 @@ class Loop:
             accepted = any_of([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
-            if settled:
+            if settled or not by_clock:
                 return examined
 
     def _count_rejected(self, examined: Examined) -> None:
@@ -354,9 +355,10 @@ class Loop:
         for key in keys:
             values.append(key if isinstance(key, tuple) else (key,))
             if len(values[-1]) != len(groups.names):
+                instead = f"one of each: {', '.join(groups.names)}" if groups.names else "no key"
                 raise QueryError(
-                    f"{name} has {len(groups.names)} `per` columns {list(groups.names)}, but key={key!r} gives "
-                    f"{len(values[-1])} values."
+                    f"{name} has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values. "
+                    f"Give {instead}."
                 )
         try:
             return groups.find(values)

@@ -106,7 +106,7 @@ class Placement:
         alone = {
             name: adapter
             for name, adapter in adapters.items()
-            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored
+            if type(adapter) is TopKAdapter and adapter.engine is None and adapter.scored and not adapter.crowded
         }
         for names in families_of(alone):
             first = alone[names[0]]

@@ -53,6 +53,8 @@ class Algorithm:
         Whether queries with another k and window share one engine of it.
     family
         The engine's class for many scorings of one form at once; None: it has none.
+    many
+        The engine's class for more queries of one scoring than `engine` takes; None: several engines serve them.
     keeps_window
         Whether it keeps every valid object: queries join it and leave it, and objects can be deleted.
     grouped
@@ -81,6 +83,7 @@ class Algorithm:
     exact: bool = True
     shares: bool = True
     family: str | None = None
+    many: str | None = None
     keeps_window: bool = False
     grouped: bool = True
     alternatives: bool = False
@@ -156,7 +159,8 @@ def table(kind: str | None = None, pages: str = "docs/engines/") -> str:
 
 
 def _row(name: str, folder: str, kinds: str, module: str, what: str, size: str, page: str = "", **more: Any) -> None:
-    engines, family = f"skyband.engines.{folder}", more.pop("family", None)
+    engines = f"skyband.engines.{folder}"
+    others = {name: f"{engines}.{more.pop(name)}" for name in ("family", "many") if name in more}
     register(
         Algorithm(
             name,
@@ -165,7 +169,7 @@ def _row(name: str, folder: str, kinds: str, module: str, what: str, size: str, 
             what,
             f"{folder}/{page or module.partition(':')[0]}.md",
             f"{engines}.size_model:{size}",
-            family=None if family is None else f"{engines}.{family}",
+            **others,
             **more,
         )
     )
@@ -176,7 +180,7 @@ def _topk(name: str, module: str, what: str, size: str, **more: Any) -> None:
 
 
 _topk("BLOCK", "block:BLOCK", "the strict k-skyband, fed by blocks of arrivals", "block_size",
-      family="slots:Slots", takes=("keys",),
+      family="slots:Slots", many="readers:ReaderBLOCK", takes=("keys",),
       auto="exact on any stream, and most arrivals of a push cost it two comparisons")  # fmt: skip
 _topk("SA", "sa:SA", "the strict k-skyband, arrival by arrival", "strict_size", takes=("keys",))
 _topk("RA", "ra:RA", "the relaxed k-skyband, pruned now and then", "relaxed_size", takes=("keys",))
@@ -242,13 +246,14 @@ for _name, _what in (
          answers="`stats()` has the precision", scorings="estimated", exact=False, shares=False)  # fmt: skip
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
-     "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
+     "synopsis_size", alternatives=True,
+     auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
 _row("COMPACT", "uncertain", "TopKUncertain", "compact:COMPACT", "the compact set, for windows without end",
      "compact_size", windows=("ever",),
      auto="nothing expires, so no tuple below the compact set can matter again")  # fmt: skip
 _row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
      "synopsis_size", windows=("count", "time", "ever"), alternatives=True, small=1024,
-     auto="no tuple may be dropped where tuples exclude each other")  # fmt: skip
+     auto="rows that exclude each other are remembered anyway")  # fmt: skip
 for _name, _module, _what in (
     ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
     ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),

@@ -27,6 +27,7 @@ from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
+from skyband.spark.compression import plain_bytes
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, old_name, shard_of, shard_of_query
 
 SEED = "shard int, blob binary"
@@ -331,7 +332,7 @@ def _keep(state: State, names: set[str]) -> None:
 
 def spread(plan: Plan, frame: pa.Table) -> pa.Table:
     """The rows of one old shard (family, cell, data; -1 is the head) as pieces for the new ones."""
-    stored = {(row["family"], row["cell"]): row["data"] for row in frame.to_pylist()}
+    stored = {(row["family"], row["cell"]): plain_bytes(row["data"]) for row in frame.to_pylist()}
     head = stored.pop((-1, -1))
     keys = labels(plan.shards)
     found = [(keys[shard], blob) for shard, blob in pieces(plan, head, stored)]

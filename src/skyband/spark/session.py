@@ -25,7 +25,11 @@ _SETTINGS = {
     _PROVIDER: _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a trigger writes what it changed
 }
-_DAEMON = {"spark.python.daemon.module": "skyband.spark.daemon"}  # workers share what they import
+_DAEMON = {
+    "spark.python.daemon.module": "skyband.spark.daemon",  # workers share what they import
+    # Spark sets it for mappers and not for operators, which gives each kind a daemon and workers of its own
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+}
 _CLASSIC = {"spark.ui.showConsoleProgress": "false"}  # which Spark Connect warns of
 
 

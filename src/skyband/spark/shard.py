@@ -23,6 +23,7 @@ from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
+from skyband.spark.compression import compressed, plain_bytes
 from skyband.spark.directory import NEVER, Directory, inventory, refusals
 from skyband.spark.forget import SetLoop
 from skyband.spark.journal import FACTS, Journal, Step, has_journal, keep, live, step_bytes, summary, take_again
@@ -241,14 +242,16 @@ class Shard:
         wanted = touched[directory.groups[touched] > 0]
         if len(wanted) > max(8, int((directory.groups > 0).sum()) // 2):  # one scan is cheaper than many lookups
             chosen = set(wanted.tolist())
-            return [value[0] for key, value in self.cells.iterator() if key[0] == number and key[1] in chosen]
-        return [self.cells.getValue((number, cell))[0] for cell in wanted.tolist()]
+            mine = (value[0] for key, value in self.cells.iterator() if key[0] == number and key[1] in chosen)
+        else:
+            mine = (self.cells.getValue((number, cell))[0] for cell in wanted.tolist())
+        return list(map(plain_bytes, mine))
 
     def held(self) -> dict[QuerySet, State]:
         """The whole state."""
         stored: dict[int, dict[int, bytes]] = {}
         for key, value in self.cells.iterator():
-            stored.setdefault(key[0], {})[key[1]] = value[0]
+            stored.setdefault(key[0], {})[key[1]] = plain_bytes(value[0])
         found = {}
         for one, number in self.numbers.items():
             mine = stored.get(number, {})
@@ -264,8 +267,7 @@ class Shard:
         """The loop as the last trigger left it, and how many triggers it had to take again."""
 
         def read(cell: int) -> bytes:
-            data: bytes = self.cells.getValue((number, cell))[0]
-            return data
+            return plain_bytes(self.cells.getValue((number, cell))[0])
 
         found = live(self.number, number, journal)
         if found is None:
@@ -353,7 +355,7 @@ class Shard:
         stored = cut(state, groups, chosen, bounds)
         for cell, data, (begin, end) in zip(touched.tolist(), stored, pairwise(bounds.tolist()), strict=True):
             if begin < end:
-                self.cells.updateValue((number, cell), (data,))
+                self.cells.updateValue((number, cell), (compressed(data),))
             elif directory.groups[cell]:
                 self.cells.removeKey((number, cell))
             mine = chosen[begin:end]

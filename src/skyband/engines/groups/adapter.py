@@ -265,7 +265,9 @@ class GroupsAdapter(SessionRows, Adapter):
 
     def after_restore(self) -> None:
         self._rebuild_codes()
-        self.order_keys.check()
+        if self.objects.total:
+            self.arguments.check()
+            self.order_keys.check()
 
     def keep_groups(self, codes: Ints) -> None:
         super().keep_groups(codes)

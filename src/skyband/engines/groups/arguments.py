@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from skyband.engines.invariants import require
 from skyband.errors import BatchError, StateError
 from skyband.query.aggregates import Aggregate
 from skyband.query.expressions import Expression, Operand, parse
@@ -214,3 +215,8 @@ class Arguments:
             raise StateError("what is stored of a query's arguments does not fit together. Use an intact copy.")
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
         self.seen = self.kinds
+
+    def check(self) -> None:
+        """Of rows that are there the kinds of their arguments are known."""
+        known = all(str(one.argument) in self.kinds for one in self.aggregates if _has_kind(one))
+        require(known, "the arguments of rows have kinds")

@@ -113,7 +113,7 @@ class GroupKeys:
 
     def check(self) -> None:
         """Of objects that are there the types of keys are known."""
-        if self.ordered and self.objects.total:
+        if self.ordered:
             require(self.settled, "keys of objects have types")
             of = dict(zip(self.of, (column.type for column in self.objects.columns[-len(self.of) :]), strict=True))
             for key, type_ in zip(self.asked, self.types, strict=True):

@@ -15,7 +15,7 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Engine, Scorings
 from skyband.engines.numbering import Start
 from skyband.engines.registry import load
-from skyband.engines.topk.scorings import scorings_of, validate_family
+from skyband.engines.topk.scorings import BLOCK, scorings_of, validate_family
 from skyband.query.kinds import Above, Query
 from skyband.query.options import Options
 from skyband.tables.groups import Groups
@@ -26,6 +26,8 @@ from skyband.tables.scores import Scored, Validated
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+MOST = 1 << 20  # queries of one scoring that read one run
+CROWD = Adapter.most  # with more of them they do
 
 
 class TopKAdapter(Adapter):
@@ -35,12 +37,35 @@ class TopKAdapter(Adapter):
         super().__init__(query, groups, options, start)
         self.family = family
         self.scored = not family
+        self.reading = False  # whether queries are readers of one run
+        if self.algorithm == BLOCK and not family:  # until the engine is there
+            self.most = MOST  # type: ignore[misc]
 
     @staticmethod
     def key(query: Query) -> tuple[Any, ...]:
         if isinstance(query, Above):  # a lower threshold serves a higher one
             return Adapter.key(replace(query, threshold=0.0))
         return Adapter.key(query)
+
+    def start(self, unit: int | None) -> None:
+        if self.engine is None and self.most == MOST:
+            self.reading |= self.crowded
+            self.most = MOST if self.reading else Adapter.most  # type: ignore[misc]
+        super().start(unit)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more queries of one scoring than an engine has bits for."""
+        return self.scored and len(self.queries) > CROWD
+
+    def engine_class(self) -> type[Engine]:
+        return load(self.example.kind, self.algorithm, many=True) if self.reading else super().engine_class()
+
+    def extra_facts(self) -> dict[str, Any]:
+        return {"reading": True} if self.reading else {}
+
+    def restore_facts(self, facts: dict[str, Any]) -> None:
+        self.reading = facts.get("reading") is True
 
     def engine_options(self) -> dict[str, Any]:
         return {"scorings": self.scorings()} if self.family else {}

@@ -38,7 +38,7 @@ from skyband.kernels.routing import lay_out, stable_order
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
-_EMPTY = {"newest": -NEVER, "oldest": NEVER, "due": NEVER}  # of a group without objects
+EMPTY = {"newest": -NEVER, "oldest": NEVER, "due": NEVER}  # of a group without objects
 
 
 class SkybandEngine:
@@ -158,7 +158,7 @@ class SkybandEngine:
         if more <= 0:
             return
         groups = np.zeros(more, GROUP)
-        for name, value in _EMPTY.items():
+        for name, value in EMPTY.items():
             groups[name] = value
         self.groups = np.concatenate([self.groups, groups])
         self.views = np.concatenate([self.views, _views(more * len(self.queries))])
@@ -253,7 +253,7 @@ class SkybandEngine:
 
     def reset_groups(self, groups: Ints) -> None:
         self._grow(1 + int(groups.max(initial=-1)))
-        for name, value in (*_EMPTY.items(), ("head", self.groups["start"][groups]), ("size", 0), ("open", 0)):
+        for name, value in (*EMPTY.items(), ("head", self.groups["start"][groups]), ("size", 0), ("open", 0)):
             self.groups[name][groups] = value
         Q = len(self.queries)
         self.views.reshape(-1, Q)[groups] = _views(1)

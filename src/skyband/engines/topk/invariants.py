@@ -46,26 +46,33 @@ def check_places(groups: Records, capacity: int) -> None:
     require((ends[:-1] <= start[room > 0][order][1:]).all(), "places do not overlap")
 
 
-def check_runs(engine: SkybandEngine, now: Ints | None) -> None:
-    """Runs, groups and views of an engine: everything that kernels rely on."""
+def check_kept(engine: SkybandEngine, run: Records, now: Ints | None) -> None:
+    """Runs and groups of an engine, whatever its queries know of them."""
     groups, queries, kind = engine.groups, engine.queries, engine.rule[0]["kind"]
-    G, Q, K = len(groups), len(queries), int(queries["k"].max())
-    check_places(groups, len(engine.objects))
-    sizes, run = groups["size"], runs(engine.objects, groups, np.arange(G))
+    sizes = groups["size"]
     require(near(run["stamp"]) and within(run["serial"], 0, NEVER - 1), "objects have stamps and serials")
     require(not np.isnan(run["key"]).any(), "objects have keys")
     require(rising(sizes, -run["key"], -run["stamp"], -run["serial"]), "a run is best first, the newer above")
-    require(kind != STRICT or within(run["dom"], 0, K - 1), "no object has K dominators")
+    require(kind != STRICT or within(run["dom"], 0, int(queries["k"].max()) - 1), "no object has K dominators")
     require(not run["was"].any() and not groups["open"].any(), "no batch is open")
-    require(not (run["inside"] & ~run["shown"]).any(), "a member has been shown")
-    require(not (run["shown"].astype(np.uint64) >> np.uint64(Q)).any(), "members are those of the queries")
     filled, longest = sizes > 0, int(queries["length"].max())
     require((groups["newest"] >= by_run(np.maximum, run["stamp"], sizes, -NEVER)).all(), "no object is newer")
     oldest = by_run(np.minimum, run["stamp"], sizes, NEVER)
     require(kind != STRICT or (groups["oldest"] <= oldest)[filled].all(), "no object is older")
-    _check_due(groups["due"][filled], groups["oldest"][filled], longest)
+    check_due(groups["due"][filled], groups["oldest"][filled], longest)
     check_ages(run["stamp"], sizes, now, FAR if kind == RELAXED else longest)
     require(now is None or (groups["due"] > now).all(), "what is due has left")
+
+
+def check_runs(engine: SkybandEngine, now: Ints | None) -> None:
+    """Runs, groups and views of an engine: everything that kernels rely on."""
+    groups, queries, kind = engine.groups, engine.queries, engine.rule[0]["kind"]
+    G, Q, sizes = len(groups), len(queries), groups["size"]
+    check_places(groups, len(engine.objects))
+    run = runs(engine.objects, groups, np.arange(G))
+    check_kept(engine, run, now)
+    require(not (run["inside"] & ~run["shown"]).any(), "a member has been shown")
+    require(not (run["shown"].astype(np.uint64) >> np.uint64(Q)).any(), "members are those of the queries")
     views = engine.views.reshape(G, Q)
     for q, query in enumerate(queries):
         edge, held = views["edge"][:, q], views["held"][:, q]
@@ -75,7 +82,7 @@ def check_runs(engine: SkybandEngine, now: Ints | None) -> None:
         first = by_run(np.minimum, stamps, sizes, NEVER)
         some = held > 0
         require((views["oldest"][:, q] <= first)[some].all(), "no member is older")
-        _check_due(groups["due"][some], first[some], int(query["length"]))
+        check_due(groups["due"][some], first[some], int(query["length"]))
         place = np.arange(len(run)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         passed = ~member & (place < np.repeat(edge, sizes)) & np.repeat(some, sizes)
         require((run["stamp"] < np.repeat(first, sizes))[passed].all(), "only the expired are passed over")
@@ -83,7 +90,7 @@ def check_runs(engine: SkybandEngine, now: Ints | None) -> None:
         _check_caps(engine.caps, kind, sizes)
 
 
-def _check_due(due: Ints, oldest: Ints, length: int) -> None:
+def check_due(due: Ints, oldest: Ints, length: int) -> None:
     """What is due does not come after the oldest has left."""
     known = oldest < NEVER
     require((due[known] <= np.minimum(oldest[known], NEVER - length) + length).all(), "nothing leaves before it is due")
