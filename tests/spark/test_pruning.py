@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engines.streams import cells, net, same_rows
-from skyband import Last, Monitor, TopK
+from skyband import Ever, Last, Monitor, TopK, TopKGroups
 from skyband.engines.topk.adapter import TopKAdapter
 from spark.shards import Shards, pushed, rows
 
@@ -164,3 +164,13 @@ def test_fewer_than_k_above_are_not_enough(k: int) -> None:
     scores[: k - 1] = scores[-(k - 1) :] = 100
     scores[200 * k] = 50
     many(k, scores, np.arange(400 * k), 1000 * k)
+
+
+def test_sums_of_nothing_but_zeros() -> None:
+    query, options = (
+        {"q": TopKGroups(2, by="sum(x)", window=Ever(), of="g")},
+        dict[str, Any](id="i", time="t", emit="batch"),
+    )
+    shards, trigger = Shards(query, options, 1), [rows((0, 0, 0.0, 1), (1, 1, -0.0, 1), (2, 2, 0.0, 2))]
+    same_rows(shards.trigger(trigger), pushed(Monitor(query, **options), trigger, ("t", "i")), "zeros")
+    assert shards.sent == 2

@@ -134,7 +134,7 @@ def _parts(objects: Ints, values: Floats, size: int) -> tuple[Floats, Ints]:
     values = np.ascontiguousarray(values)
     reach(values, known)
     room = int(known[1] - known[0]) + len(values).bit_length() + 5
-    words = np.zeros((size, min(-(-room // 64), MOST_WORDS)), np.int64)
+    words = np.zeros((size, min(max(-(-room // 64), 1), MOST_WORDS)), np.int64)  # of nothing but zeros: one
     parts, counts = np.zeros((size, _PARTS)), np.empty(size, np.int64)
     exact_parts(objects, values, words, int(known[0]), parts, counts)
     return parts, counts

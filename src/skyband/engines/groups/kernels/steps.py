@@ -50,7 +50,7 @@ from skyband.engines.groups.kernels.state import (
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 from skyband.kernels.records import NEVER
 
-PATIENCE, SHORT = 64, 8  # steps until quiet rows are tried again at the latest; fewer at once than this do not pay
+PATIENCE, SHORT = 64, 1  # steps until quiet rows are tried again at the latest; fewer at once than this do not pay
 
 
 @uncounted
