@@ -285,18 +285,6 @@ MUTANTS: dict[str, Mutant] = {
         'records[to]["named"] = True',
         ALTERNATIVES,
     ),
-    "alternatives: dropped below fewer than k": (
-        EXCLUSIVE,
-        "many += out.chances[t] >= few * FIRM\n        return many >= k",
-        "many += out.chances[t] >= few * FIRM\n        return many >= k - 1",
-        DROPS,
-    ),
-    "alternatives: dropped where one rank is decided": (
-        EXCLUSIVE,
-        "return many == k",
-        "return many >= 1",
-        DROPS,
-    ),
     "alternatives: dropped whatever the threshold": (
         EXCLUSIVE,
         "return few * FIRM + LEAST <= threshold",
@@ -320,37 +308,6 @@ MUTANTS: dict[str, Mutant] = {
         'counts[line["group"]] - 1 - length)',
         'counts[line["group"]] + 1 - length)',
         ALTERNATIVES,
-    ),
-    "alternatives: what was validated is not undone": (RIVALS, 'slot["last"] = line["older"]', "pass", ALTERNATIVES),
-    "alternatives: what it let go is not undone": (
-        RIVALS,
-        '["units"] += units_of(line["p"])\n    facts',
-        '["units"] += 0\n    facts',
-        (TWICE, "-k", "equals_fsum"),
-    ),
-    "alternatives: their sum is rounded at each step": (
-        RIVALS,
-        "rest = small - (value - large)",
-        "rest = 0.0",
-        (TWICE, "-k", "equals_fsum"),
-    ),
-    "alternatives: rows that fail where are not counted": (
-        "engines/uncertain/adapter.py",
-        'cast("Rivals", self.rivals), validated.accepted',
-        'cast("Rivals", self.rivals), validated.accepted & (validated.eligible is None or validated.eligible)',
-        ALTERNATIVES,
-    ),
-    "alternatives: a snapshot forgets their names": (
-        UNCERTAIN + "rivals.py",
-        "copy_lines(lines, self.ring)",
-        "pass",
-        ALTERNATIVES,
-    ),
-    "alternatives: version 0.1 had no rows that fail where": (
-        UNCERTAIN + "first_version.py",
-        'tuples["flags"] & IS_ELIGIBLE != 0',
-        'tuples["flags"] >= 0',
-        ("tests/uncertain/test_snapshots.py", "-k", "alternatives"),
     ),
 }
 
