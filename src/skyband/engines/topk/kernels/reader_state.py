@@ -214,8 +214,6 @@ def enters(state: Readers, report: Report, objects: Records, i: int, place: int)
     if row == 0:
         row = state.tally[2]
         state.tally[2] = row + 1
-        for j in range(state.marks.shape[1]):
-            state.marks[row, j] = 0
         objects[i]["shown"] = row
     n = report.tally[1]
     put(report, objects, i, place, 1)
