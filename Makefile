@@ -130,8 +130,8 @@ bench-papers: .venv/ready ## the papers' experiments at their own sizes (hours):
 	@$(BIN)/python -m benchmarks.run --go-on --from benchmarks/experiments/papers
 	@$(BIN)/python -m benchmarks.plot --from benchmarks/experiments/papers
 
-bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark and DuckDB (half an hour)
-	@$(BIN)/python -m benchmarks.run peers peers-items
+bench-peers: .venv/ready .peers/flink/ready .peers/duckdb/ready ## the same work by Flink, Spark, DuckDB and frames (an hour)
+	@$(BIN)/python -m benchmarks.run peers peers-items peers-frames peers-latency peers-late
 	@$(BIN)/python -m benchmarks.plot peers
 	@$(BIN)/python -m benchmarks.documents
 

@@ -36,10 +36,11 @@ from benchmarks.drawing import (
 )
 from benchmarks.experiment import Experiment
 from benchmarks.goals import judge
+from benchmarks.kept_charts import items, kept
 from benchmarks.peers.chart import peers
 from benchmarks.store import Row
 from benchmarks.tables import rank_chances
-from skyband.engines.topk.odds import false_ones, misses, strict_size
+from skyband.engines.topk.odds import false_ones, misses
 
 
 def kept_and_throughput(experiment: Experiment, rows: list[Row]) -> Figure:
@@ -215,29 +216,6 @@ def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
     return _over(experiment, rows, {"ms per cycle": per_cycle, "MB": megabytes})
 
 
-def items(experiment: Experiment, rows: list[Row]) -> Figure:
-    """Items kept and precision of engines of incomplete streams; axes are linear, since growth is to be seen."""
-    cells, names = (list(dict.fromkeys(getattr(row, of) for row in rows)) for of in ("cell", "contestant"))
-    measures = [name for name in ("objects", "precision") if name in rows[0].counters]
-    figure = Figure(figsize=(max(12.5, 3.6 * len(cells)), 3.6 * len(measures) + 1))
-    grid = figure.subplots(len(measures), len(cells), squeeze=False, sharey="row")
-    for column, cell in enumerate(cells):
-        some = [row for row in rows if row.cell == cell]
-        axis = axis_of(some)
-        for axes, measure in zip(grid[:, column], measures, strict=True):
-            for name in dict.fromkeys(row.contestant for row in some):
-                mine = [row for row in some if row.contestant == name]
-                x, colour = [row.parameters[axis] for row in mine], f"C{names.index(name)}"
-                points(axes, x, [row.counters[measure] for row in mine], colour, name, line="-")
-            axes.set(xlabel=axis, title=cell if axes is grid[0, column] else "")
-    for axes, measure in zip(grid[:, 0], measures, strict=True):
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("items kept" if measure == "objects" else measure)
-    legend(figure, list(grid[0]))
-    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
-    return figure
-
-
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -318,26 +296,6 @@ def errors(experiment: Experiment, rows: list[Row]) -> Figure:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             ticks(axes, [row.parameters["k"] for row in of_sigma])
     legend(figure, [grid[0, 0]])
-    figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
-    return figure
-
-
-def kept(experiment: Experiment, rows: list[Row]) -> Figure:
-    """Objects per query over k, and the mean size of the k-skyband in random order."""
-    figure = Figure(figsize=(11, 6))
-    axes = figure.subplots()
-    for name in dict.fromkeys(row.contestant for row in rows):
-        some = [row for row in rows if row.contestant == name]
-        k = [row.parameters["k"] for row in some]
-        line_of(axes, k, [row.counters["objects"] for row in some], name, middle=statistics.fmean)
-    ks = sorted({row.parameters["k"] for row in rows})
-    n = rows[0].parameters["n"]
-    axes.plot(ks, [strict_size(n, k) for k in ks], color=GREY, linestyle=":", label="k + k(H$_n$ − H$_k$)")
-    axes.plot(ks, ks, color=GREY, linewidth=1, label="k")
-    axes.set(xscale="log", yscale="log", xlabel="k", ylabel="objects per query, at the end")
-    ticks(axes, ks)
-    axes.yaxis.set_major_formatter(FuncFormatter(short))
-    axes.legend(loc="upper left", ncols=2)
     figure.suptitle(f"{experiment.about}\n{origin(rows)}", fontsize=10, color="#444444")
     return figure
 

@@ -24,7 +24,9 @@ import skyband as sb
 from benchmarks import checks, fresh, yardsticks
 from benchmarks.checks import Answer, Check
 from benchmarks.workloads import Stream, sites
+from skyband.engines.arena import runs
 from skyband.engines.topk.odds import false_ones, misses, strict_size
+from skyband.engines.topk.slots import Slots
 
 TUNING = ("index", "cells", "buffer", "gamma", "sigma", "additional")  # passed on to TopK where they are given
 
@@ -108,6 +110,8 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
         }
         if approximate:
             counters["lacking"] = checks.lacking(stream, p, answer)
+        if p.get("distinct"):
+            counters["distinct_objects"] = _distinct(monitor) / p["queries"]
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Answer) -> bool:
             is_right = checks.is_near if approximate else checks.is_nearest
@@ -116,6 +120,15 @@ def nearest(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return Outcome(answer, check, counters)
 
     return Ready(work, after)
+
+
+def _distinct(monitor: sb.Monitor) -> int:
+    """How many objects the queries keep, each once however many keep it; without the buffer that they share."""
+    engines: list[Any] = [adapter.engine for adapter in monitor._loop.state.standing()]
+    if isinstance(engines[0], Slots):  # one engine for all queries
+        return sum(one.shared_objects for one in engines)
+    kept = [runs(one.objects, one.groups, np.arange(len(one.groups)))["serial"] for one in engines]
+    return len(np.unique(np.concatenate(kept)))
 
 
 def pa_errors(stream: Stream, p: Mapping[str, Any]) -> Ready:
@@ -285,8 +298,11 @@ def _elsewhere(module: str, name: str) -> Contestant:
     return enter
 
 
+STANDING = ("standing_push", "registering", "one_more", "plain_push", "linear_products")
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
 PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
+STEPS = ("push", "whole", "polars", "pandas", "duckdb", "spark")  # peers/latency.py: seconds of each step
+FRAMES = ("polars_dynamic", "polars_rolling", "pandas_windows", "whole_window")
 PREFERENCES = ("preferences", "deletions")
 DOUBTS = ("uncertain", "compact_sets")
 HEAVY = ("sketch_push",)
@@ -312,7 +328,10 @@ CONTESTANTS |= {name: _elsewhere("incomplete", name) for name in ("incomplete", 
 CONTESTANTS |= {name: _elsewhere("groups", name) for name in ("groups_push", "factorize", "plain_python")}
 CONTESTANTS |= {name: _elsewhere("keys", name) for name in ("ordered_push", "arrow_rank")}
 CONTESTANTS |= {name: _elsewhere("vectors", name) for name in ("similar_push", "bare_products", "faiss_flat")}
+CONTESTANTS |= {name: _elsewhere("standing", name) for name in STANDING}
 CONTESTANTS |= {name: _elsewhere("shared", name) for name in ("same_scoring", "shared_band", "min_topk")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}
+CONTESTANTS |= {name: _elsewhere("peers.frames", name) for name in FRAMES}
+CONTESTANTS |= {f"{name}_steps": _elsewhere("peers.latency", f"{name}_steps") for name in STEPS}

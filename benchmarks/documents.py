@@ -4,8 +4,9 @@ A document names the rule of a number in a comment before it, and the number end
 
     <!-- measured: ratio first-engine; one TopK; skyband_push; numpy_argsort -->0.26<!-- / --> of one `np.argsort`
 
-`--check` (`make check`) is 1 if a document and the stored rows differ, if a stored row is wrong or of a quick run, or
-if a document has a measured number without a rule. What is quoted or a parameter is listed in `quoted_numbers.toml`.
+`--check` (`make check`) is 1 if a document and the stored rows differ, if a stored row is wrong, of a quick run or not
+what its experiment says now, or if a document has a measured number without a rule. What is quoted or a parameter is
+listed in `quoted_numbers.toml`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import store
+from benchmarks.claims.claim import folder_of
 from benchmarks.claims.rules import RULES, all_claims
+from benchmarks.experiment import load, names
 from benchmarks.machine import ROOT
 
 QUOTED = Path(__file__).parent / "quoted_numbers.toml"
@@ -27,7 +30,14 @@ _MARKED = re.compile(r"(<!-- measured: ([^>]+?) -->)(.*?)(<!-- / -->)", re.DOTAL
 _BEGINS_A_LINE = re.compile(r"^ *<!-- measured: [^>]+ -->[^\n]", re.MULTILINE)
 _UNREAD = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.DOTALL)
 _NUMBER = r"(?<![\w.^/-])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
-_WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:%|×|(?:times|ns|µs|us|ms|s|seconds?|[kKMG]i?B|M rows|rows/s|core-seconds)\b)")
+_UNITS = (
+    "times|ns|µs|us|ms|s|(?:micro|milli|nano|core-)?seconds?|[kKMG]i?B|M rows|rows/s|rows (?:a|per) (?:core-)?second|x"
+)
+_WITH_UNIT = re.compile(rf"{_NUMBER}\s?(?:%|×|(?:{_UNITS})\b)")
+_SMALL = "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty|a hundred|a thousand"
+_IN_WORDS = re.compile(
+    rf"\b(?:twice|half|(?:{_SMALL}) times) (?:as (?:fast|slow|cheap|dear)|faster|slower|less|fewer)\b", re.IGNORECASE
+)
 _DECIMAL = re.compile(r"(?<![\w.,^/·*-])(?<!= )(?<!=)(?<!≤ )(?<!< )(?<!> )\d[\d,]*\.\d+(?![\w.]*[·*^])")
 _CITED = re.compile(
     r"(?:[Ss]ections?|Definitions?|Theorems?|Lemmas?|Examples?|Eq\.|Figures?|Tables?|Algorithms?|[Vv]ersions?|Python|Zipf)"
@@ -39,7 +49,9 @@ def documents() -> list[Path]:
     """The documents whose numbers are checked."""
     docs = ROOT / "docs"
     pages = [ROOT / "README.md", docs / "reproduce.md", docs / "compare.md", docs / "scale.md"]
-    return pages + sorted((docs / "papers").glob("*.md")) + sorted((docs / "engines").rglob("*.md"))
+    return pages + [
+        page for folder in ("papers", "engines", "guides") for page in sorted((docs / folder).rglob("*.md"))
+    ]
 
 
 def written(text: str, folder: Path = store.RESULTS) -> str:
@@ -64,8 +76,23 @@ def unmarked(text: str, quoted: Sequence[str] = ()) -> list[str]:
     for phrase in quoted:
         text = re.sub(re.escape(phrase).replace(r"\ ", r"\s+"), "", text)
     text = _CITED.sub("", " ".join(_UNREAD.sub(" ", text).split()))
-    places = sorted({found.start() for form in (_WITH_UNIT, _DECIMAL) for found in form.finditer(text)})
+    places = sorted({found.start() for form in (_WITH_UNIT, _DECIMAL, _IN_WORDS) for found in form.finditer(text)})
     return [text[max(0, at - 40) : at + 40].strip() for at in places]
+
+
+def outdated(rows: Sequence[store.Row]) -> list[str]:
+    """The cells of stored rows that their experiment does not have, or has with other parameters or repeats."""
+    folder = folder_of(rows[0].experiment)
+    if rows[0].experiment not in names(folder):  # gpu.py has no experiment file
+        return []
+    experiment = load(rows[0].experiment, folder=folder)
+    known = [
+        (cell.name, cell.repeats, one.name, one.call, one.parameters)
+        for cell in experiment.cells
+        for one in cell.entrants
+    ]
+    found = ((row.cell, len(row.seconds), row.contestant, row.call, row.parameters) for row in rows)
+    return list(dict.fromkeys(one[0] for one in found if one not in known))
 
 
 def faults(folder: Path = store.RESULTS) -> Iterator[str]:
@@ -77,6 +104,7 @@ def faults(folder: Path = store.RESULTS) -> Iterator[str]:
         yield from (f"{path.stem}: {row.contestant} in {row.cell} was wrong" for row in rows if not row.right)
         if any(row.quick for row in rows):
             yield f"{path.stem}: stored rows of a quick run"
+        yield from (f"{path.stem}: {cell} is not what its experiment says now: run it again" for cell in outdated(rows))
     quoted: dict[str, list[str]] = tomllib.loads(QUOTED.read_text(encoding="utf-8"))
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in documents()}
     for name, text in texts.items():

@@ -95,6 +95,7 @@ def _values(row: Row, measure: str) -> list[float]:
         return row.seconds
     if measure == "seconds per row":
         return [seconds / rows for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
-    if measure == "rows per second":
-        return [rows / seconds for seconds, rows in zip(row.seconds, row.counters["rows"], strict=True)]
+    if measure in ("rows per second", "changes per second"):
+        counted = row.counters[measure.split()[0]]
+        return [count / seconds for seconds, count in zip(row.seconds, counted, strict=True)]
     return row.counters.get(measure, [math.nan] * len(row.seconds))  # what was not measured is not met

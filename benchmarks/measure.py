@@ -1,11 +1,17 @@
-"""The only clock: contestants take turns, and each turn has its own seed."""
+"""The only clock: contestants take turns, and each turn has its own seed.
+
+Work that is an iterator is timed step by step, too: counters `p50`, `p99` and `slowest` are seconds of a step.
+"""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from benchmarks.contestants import CONTESTANTS, Outcome
 from benchmarks.experiment import Cell, Entrant
@@ -54,9 +60,23 @@ def _run(workload: str, entrant: Entrant, seed: int, clock: Callable[[], float])
         before = processor_ticks()
         began = clock()
         result = ready.work()
+        steps, result = _stepped(result, clock) if isinstance(result, Iterator) else ({}, result)
         seconds = clock() - began
         spent = processor_seconds(before)
     finally:
         gc.enable()
     outcome = ready.after(result)
+    outcome.counters.update(steps)
     return seconds, spent, outcome, outcome.check(stream, p, outcome.answer)
+
+
+def _stepped(work: Iterator[Any], clock: Callable[[], float]) -> tuple[dict[str, float], list[Any]]:
+    """Percentiles of the seconds from the beginning of a step to its result, and all results."""
+    results, laps = [], []
+    began = clock()
+    for one in work:
+        laps.append(clock() - began)
+        results.append(one)
+        began = clock()
+    p50, p99, slowest = np.percentile(laps, [50, 99, 100]).tolist()
+    return {"p50": p50, "p99": p99, "slowest": slowest, "steps": len(laps)}, results

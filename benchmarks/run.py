@@ -1,6 +1,7 @@
 """python -m benchmarks.run [EXPERIMENT ...] [--quick] [--go-on]: measure, store, and say which goals were met.
 
-With --go-on cells that are stored already are not measured again: a run that was stopped goes on where it was.
+With --go-on cells that are stored already are not measured again, and each new one is stored as it comes: a run that
+was stopped goes on where it was.
 
 A missed goal is data: the exit code is 0. It is 1 for a wrong answer, 2 for an experiment that cannot be run.
 """
@@ -88,6 +89,8 @@ def run(experiment: Experiment, folder: Path, *, quick: bool = False, go_on: boo
                 )
                 store.write(file, row)
                 rows.append(row)
+            if go_on:
+                store.publish(experiment.name, folder)
             if not console.is_terminal:
                 print(_line(cell, rows, number), file=sys.stderr, flush=True)
     return rows

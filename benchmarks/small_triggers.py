@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,6 +24,7 @@ import skyband as sb
 import skyband.spark as sbs
 from benchmarks.spark import peers
 from benchmarks.spark.streaming import read, session, through, write
+from benchmarks.spark.workers import processes
 
 PARTS = ("triggerExecution", "addBatch", "queryPlanning", "walCommit", "commitOffsets", "latestOffset", "getBatch")
 WARM = 8  # triggers that are not counted: workers start, kernels load, Java compiles
@@ -47,25 +47,6 @@ def rows(triggers: int, size: int) -> dict[str, Any]:
     }
 
 
-def worker_seconds() -> float:
-    """Processor time so far of the Python processes below this one."""
-    parents: dict[int, tuple[int, float, bool]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            before, _, after = (entry / "stat").read_text().rpartition(")")
-        except OSError:
-            continue
-        fields = after.split()
-        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        parents[int(entry.name)] = (int(fields[1]), used, "python" in before)
-    below = {os.getpid()}
-    while True:
-        more = {pid for pid, (parent, *_) in parents.items() if parent in below} - below
-        if not more:
-            return sum(parents[pid][1] for pid in below if pid != os.getpid() and parents[pid][2])
-        below |= more
-
-
 def main(triggers: int = 60, size: int = 100) -> None:
     """Print a line of JSON per query."""
     queries: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -83,10 +64,10 @@ def main(triggers: int = 60, size: int = 100) -> None:
         for number, (begin, end) in enumerate(itertools.pairwise(bounds)):
             write(place / "in", stream, [i * size for i in range(begin, end + 1)])
             for name, query in queries.items():
-                before = worker_seconds()
+                before = sum(processes().values())
                 progress = through(query(read(place / "in", 1)), place / name)
                 if number:
-                    used[name] += worker_seconds() - before
+                    used[name] += sum(processes().values()) - before
                     times[name] += [one.durationMs for one in progress[1:] if one.numInputRows]  # the first plans
         for name, mine in times.items():
             line: dict[str, Any] = {"query": name, "triggers": len(mine), "rows": size}

@@ -1,6 +1,7 @@
 """Results as JSON lines: one row per cell and contestant, all repeats. A file holds the last whole run.
 
-A run that was stopped leaves `.part`: another can go on from there.
+A run that was stopped leaves `.part`: another can go on from there. A run that goes on also publishes each cell as it
+comes: the file then has fewer cells than the experiment, and documents say how many.
 """
 
 from __future__ import annotations
@@ -52,9 +53,16 @@ def writing(experiment: str, folder: Path = RESULTS, kept: Sequence[Row] = ()) -
     draft.replace(part)
     with part.open("a", encoding="utf-8") as file:
         yield file
-    _write_all(draft, sorted(_read(part), key=lambda row: row.number))
-    draft.replace(path)
+    publish(experiment, folder)
     part.unlink()
+
+
+def publish(experiment: str, folder: Path = RESULTS) -> None:
+    """Let the rows of a run so far take the place of the last run's."""
+    path = folder / f"{experiment}.jsonl"
+    draft = path.with_suffix(".jsonl.draft")
+    _write_all(draft, sorted(_read(path.with_suffix(".jsonl.part")), key=lambda row: row.number))
+    draft.replace(path)
 
 
 def _write_all(path: Path, rows: Sequence[Row]) -> None:

@@ -63,6 +63,14 @@ def flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     }
 
 
+def late_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """`flights` of which a share `late` comes up to `minutes` late, by chance; no two scores are equal."""
+    stream, rng = flights(rows, seed, p), np.random.default_rng(seed)
+    delay = np.where(rng.random(rows) < p["late"], rng.random(rows) * p["minutes"] * 60_000_000, 0)
+    order = np.argsort(stream["time"].astype("M8[us]").astype(np.int64) + delay, kind="stable")
+    return {name: column[order] for name, column in stream.items()} | {"score": rng.permutation(rows)}
+
+
 def nyc_flights(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """The year of New York's flights again and again, each a year later: delays by destination, 105 keys."""
     if not available("flights"):
@@ -175,6 +183,31 @@ def smog(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     return {"id": ids[order], "part": part, "value": np.minimum(values[order], 1.0)}
 
 
+def requests(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
+    """Like WorldCup98 as haghani2009 uses it: what clients download from `parts` servers in chunks of time, in MB.
+
+    Clients are Zipf; a view of a page is five requests on average, spread over the servers; sizes are log-normal. A row
+    is the sum of a client, a chunk and a server, at most 1; a client that comes to a server again is another object.
+    """
+    rng = np.random.default_rng(seed)
+    requests = 1 + rng.poisson(4, 2 * rows)  # of each view
+    size = int(requests.sum())
+    client = np.repeat(rng.zipf(1.3, 2 * rows) % 50_000, requests)
+    server, chunk = rng.integers(0, p["parts"], size), np.repeat(np.arange(2 * rows) // 30, requests)
+    place, of = np.unique(np.stack([chunk, server, client]), axis=1, return_inverse=True)
+    megabytes = np.minimum(np.bincount(of, rng.lognormal(np.log(5e-3), 1.5, size)), 1.0)
+    order = np.lexsort((rng.random(place.shape[1]), place[0]))[:rows]  # of a chunk in any order
+    (_, server, client), value = place[:, order], megabytes[order]
+    if len(order) < rows:
+        raise ValueError(f"{len(order)} rows of {size} requests: draw more.")
+    pairs = np.stack([server, client])
+    _, pair, count = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    by_pair = np.argsort(pair, kind="stable")
+    again = np.empty(rows, np.int64)
+    again[by_pair] = np.arange(rows) - np.repeat(np.cumsum(count) - count, count)
+    return {"id": client * rows + again, "part": np.char.add("p", (server + 1).astype(str)), "value": value}
+
+
 def sites(stream: Mapping[str, NDArray[Any]], p: Mapping[str, Any]) -> NDArray[np.float64]:
     """Where `queries` Nearest queries stand: at objects of the stream, as in pripuzic2015; the same for all."""
     columns = list(stream.values())
@@ -222,13 +255,20 @@ def _evenly(rows: int, minutes: int, count: int) -> NDArray[Any]:
 
 
 def doubtful(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
-    """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6)."""
+    """Scores in random, rising or falling `order`; probabilities uniform in (0, `most`] (jin2008, section 6).
+
+    alternatives: so many tuples of each n exclude each other; every name comes again after n / alternatives rows.
+    """
     rng = np.random.default_rng(seed)
     score: NDArray[Any] = rng.random(rows)
     order = p.get("order", "random")
     if order != "random":
         score = np.arange(rows, dtype=np.float64) * (1.0 if order == "rising" else -1.0)
-    return {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
+    stream = {"score": score, "p": p.get("most", 1.0) * (1 - rng.random(rows))}
+    if many := p.get("alternatives"):
+        stream["p"] /= many
+        stream["name"] = np.resize(rng.permutation(p["n"] // many), rows)
+    return stream
 
 
 def sightings(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
@@ -311,6 +351,7 @@ WORKLOADS: dict[str, Workload] = {
         random_keys,
         zipf_ids,
         flights,
+        late_flights,
         nyc_flights,
         timed_keys,
         bids,
@@ -327,5 +368,6 @@ WORKLOADS: dict[str, Workload] = {
         vectors,
         appearances,
         smog,
+        requests,
     )
 }

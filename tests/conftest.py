@@ -34,6 +34,8 @@ _FILES = (
     "schema",
     "delta",
     "declarative",
+    "late_rows",
+    "postgres",
 )
 STARTS_SPARK = (
     *(f"spark/test_{name}.py" for name in _FILES),

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import store
-from benchmarks.claims.values import Rule, Runs
+from benchmarks.claims.values import Rule, Runs, fits
+from benchmarks.experiment import EXPERIMENTS, Experiment, load, names
 
 HEAD = ("claim", "measured", "verdict", "run")
 
@@ -36,6 +37,7 @@ class Claim:
         rows = store.read(self.experiment, folder)
         runs = Runs([row for row in rows if self.cell in (None, row.cell)]).at(**self.parameters)
         if not runs.rows:
+            self._must_be_in(load(self.experiment, folder=folder_of(self.experiment)))
             return self.says, "", "no stored run", f"`{self.experiment}`"
         try:
             measured, truths = self.rule(runs)
@@ -44,6 +46,12 @@ class Claim:
         verdict = verdict_of(truths)
         remark = self.remarks.get(verdict.partition(" ")[0], "")
         return self.says, measured, f"**{verdict}**" + (f": {remark}" if remark else ""), origin(self.experiment, rows)
+
+    def _must_be_in(self, experiment: Experiment) -> None:
+        """A claim about cells that the experiment does not have is a mistake, not a run to come."""
+        cells = [cell for cell in experiment.cells if self.cell in (None, cell.name)]
+        if not any(fits(one.parameters, self.parameters) for cell in cells for one in cell.entrants):
+            raise ValueError(f"{self.experiment} has no cell {self.cell or ''} {self.parameters} for {self.says!r}")
 
 
 def verdict_of(truths: list[bool]) -> str:
@@ -61,7 +69,21 @@ def origin(experiment: str, rows: list[store.Row]) -> str:
     count = f"{min(repeats)}" if len(repeats) == 1 else f"{min(repeats)} to {max(repeats)}"
     once = "repeat" if repeats == {1} else "repeats"
     clock = ", processor time" if rows[0].clock == "process" else ""
-    return f"`{experiment}`: {commits}, load {load}, {count} {once}{clock}"
+    return f"`{experiment}`: {commits}, load {load}, {count} {once}{clock}{_so_far(experiment, rows)}"
+
+
+def _so_far(experiment: str, rows: list[store.Row]) -> str:
+    """How many cells are stored, where a run that goes on has not come to its end; gpu.py has no experiment file."""
+    folder = folder_of(experiment)
+    if experiment not in names(folder):
+        return ""
+    there, all_ = len({row.number for row in rows}), len(load(experiment, folder=folder).cells)
+    return f", {there} of {all_} cells" if there < all_ else ""
+
+
+def folder_of(experiment: str) -> Path:
+    """Where its file is."""
+    return EXPERIMENTS / "papers" if experiment in names(EXPERIMENTS / "papers") else EXPERIMENTS
 
 
 def claims() -> tuple[list[Claim], Callable[..., Callable[[Rule], Rule]]]:

@@ -13,9 +13,11 @@ from benchmarks.claims.values import Runs, Values, said
 from benchmarks.experiment import load
 from benchmarks.goals import HEAD as GOALS
 from benchmarks.goals import judge
-from benchmarks.peers.table import cells, compared
+from benchmarks.peers.table import cells, compared, frames, late, latency
 from skyband.explain import spark_load
+from skyband.query.algorithms import algorithms
 
+OF_PEERS = {"frames": frames, "latency": latency, "late": late}
 PAPERS = {
     "pripuzic2015": pripuzic2015.CLAIMS,
     "mouratidis2006": mouratidis2006.CLAIMS,
@@ -76,7 +78,9 @@ def first_answer(folder: Path, cell: str) -> str:
 
 
 def peers(folder: Path, what: str) -> str:
-    """Tables of docs/compare.md: `compared`, or `cells`."""
+    """Tables of docs/compare.md: `compared`, `cells`; `frames`, `latency` and `late` have experiments of their own."""
+    if what in OF_PEERS:
+        return OF_PEERS[what](_rows(folder, f"peers-{what}"))
     rows = store.read("peers", folder) + store.read("peers-items", folder)
     return {"compared": compared, "cells": cells}[what](rows)
 
@@ -108,6 +112,11 @@ def scale_error(folder: Path, run: str, what: str) -> str:
     return f"{abs(predicted / measured - 1):.0%}"
 
 
+def algorithm_count(folder: Path) -> str:
+    """How many algorithms there are, by their table."""
+    return str(len(algorithms()))
+
+
 def table(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     """Markdown, with the empty lines around it that it needs."""
     return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in (head, ("---",) * len(head), *lines)) + "\n\n"
@@ -124,6 +133,7 @@ def _rows(folder: Path, experiment: str) -> list[store.Row]:
 
 
 RULES: dict[str, Callable[..., str]] = {
+    "algorithms": algorithm_count,
     "claims": claims,
     "goals": goals,
     "run": run,

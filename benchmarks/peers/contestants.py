@@ -39,7 +39,9 @@ def embedded(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """One process on one core: skyband's Monitor, pushed Arrow tables; every change of every arrival."""
     small = answers.first(stream, p["check"])
     q = _checked(p)
-    as_oracle = answers.monitored(small, q) == answers.expected(small, q)  # in their order, too
+    at_ends = answers.monitored(small, q)
+    as_oracle = at_ends == answers.expected(small, q)  # in their order, too
+    lateness = answers.judged(at_ends, small, q)[1]
     monitor = sb.Monitor(answers.query(p), id="id", time="time")
     table = pa.table(stream)
     tables = [table.slice(begin, p["batch"]) for begin in range(0, table.num_rows, p["batch"])]
@@ -49,7 +51,7 @@ def embedded(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def after(changes: list[int]) -> Outcome:
         given = {row["id"] for row in monitor.answer().to_pylist()}
-        counters = {"rows": p["rows"], "changes": sum(changes), "checkpoint_bytes": len(monitor.snapshot())}
+        counters = {"rows": p["rows"], "changes": sum(changes), "checkpoint_bytes": len(monitor.snapshot())} | lateness
 
         def check(stream: Stream, p: Mapping[str, Any], given: set[int]) -> bool:
             return as_oracle and given == set(checks.best_ids(stream, p).tolist())
@@ -101,12 +103,15 @@ def spark_windows(stream: Stream, p: Mapping[str, Any]) -> Ready:
     small = answers.first(stream, p["check"])
     given, ready = answering.windows(small, stream, p)
     right = answers.expected(small, p)
+    only_late, lateness = answers.judged(given, small, p) if p.get("late") else (True, {})
 
     def after(progress: Any) -> Outcome:
         outcome = ready.after(progress)
-        counters = outcome.counters | {"unanswered": answers.unanswered(given, right)}
+        counters = outcome.counters | lateness | {"unanswered": answers.unanswered(given, right)}
 
         def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
+            if lateness:
+                return only_late
             return answers.so_far(given, right) and outcome.check(stream, p, answer)
 
         return Outcome(outcome.answer, check, counters, outcome.triggers)
@@ -126,12 +131,12 @@ def _ready(
         peer.close()
         shutil.rmtree(folder)
         found = counters(said)
+        is_right, lateness = answers.judged(given, answers.first(stream, p["check"]), _checked(p))
 
         def check(stream: Stream, p: Mapping[str, Any], given: Answers) -> bool:
-            right = answers.expected(answers.first(stream, p["check"]), _checked(p))
-            return answers.same(given, right) and found.get("whole", 1.0) == 1.0
+            return is_right and found.get("whole", 1.0) == 1.0
 
-        return Outcome(given, check, {"rows": p["rows"]} | found)
+        return Outcome(given, check, {"rows": p["rows"]} | found | lateness)
 
     return Ready(peer.go, after)
 

@@ -44,8 +44,8 @@ def windows(small: Stream, stream: Stream, p: Mapping[str, Any]) -> tuple[Answer
     spark.conf.set(streaming.PARTITIONS, "2")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = len(small["id"])
-        streaming.write(folder / "rows", small, [0, rows // 2, rows])
+        rows, files = len(small["id"]), p.get("files", 2)  # the watermark moves between files only
+        streaming.write(folder / "rows", small, [rows * number // files for number in range(files + 1)])
         answers = query(streaming.read(folder / "rows", 1)).select(
             F.col("window.end").alias("end"), "key", F.explode("best.id").alias("id")
         )

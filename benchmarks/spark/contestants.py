@@ -14,7 +14,7 @@ import itertools
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ import skyband as sb
 import skyband.spark as sbs
 from benchmarks import checks, couples
 from benchmarks.contestants import Outcome, Ready
-from benchmarks.spark import peers, streaming
+from benchmarks.spark import peers, streaming, workers
 from benchmarks.workloads import Stream, query_points
 
 Query = Callable[[DataFrame], DataFrame]
@@ -151,6 +151,7 @@ def ready(stream: Stream, p: Mapping[str, Any], query: Query, outcome_of: Outcom
         df = query(streaming.read(folder / "rows", p.get("together", 1)))
         kept_open = stack.pop_all()
     shuffled = streaming.shuffled()
+    watched: dict[str, float] = {}
 
     def after(progress: list[Any]) -> Outcome:
         with kept_open:
@@ -161,10 +162,18 @@ def ready(stream: Stream, p: Mapping[str, Any], query: Query, outcome_of: Outcom
             }
         triggers = streaming.triggers(progress)
         spent = [one["triggerExecution"] for one in triggers if one["rows"]]
-        counters = {"rows": p["rows"], "trigger_ms": statistics.median(spent)} | sizes | outcome.counters
+        slowest = float(np.percentile(spent[1:] or spent, 99))  # the first is planned
+        counters = {"rows": p["rows"], "trigger_ms": statistics.median(spent), "trigger_ms_99": slowest}
+        counters |= sizes | watched | outcome.counters
+        if len(every := [one["triggerExecution"] for one in streaming.triggers(before) if one["rows"]] + spent) > 3:
+            counters["last_over_third"] = every[-1] / every[2]
         return Outcome(outcome.answer, outcome.check, counters, triggers)
 
-    return Ready(lambda: streaming.through(df, folder / "checkpoint"), after)
+    def work() -> list[Any]:
+        with workers.watching(watched) if p.get("watched") else nullcontext():
+            return streaming.through(df, folder / "checkpoint")
+
+    return Ready(work, after)
 
 
 def _cuts(p: Mapping[str, Any], begin: int, end: int) -> list[int]:

@@ -231,10 +231,11 @@ def test_a_stopped_run_goes_on_where_it_was(folder: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(run, "measure", stop_after(cells))
         with pytest.raises(KeyboardInterrupt):
             run.main(arguments)
+        assert {row.number for row in store.read("small", folder)} == set(range(cells))  # stored as they come
     with (folder / "small.jsonl.part").open("a") as part:
         part.write('{"experiment": "sma')
     monkeypatch.setattr(run, "measure", measured)
-    before = store.measured_so_far("small", folder)
+    before = store.read("small", folder)
     assert run.main(arguments) == 0
     rows = store.read("small", folder)
     assert seen == [(50, 1), (50, 5), (60, 1)]

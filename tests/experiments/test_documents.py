@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import documents, store
 from benchmarks.claims.claim import claims, verdict_of
 from benchmarks.claims.values import Finding, Runs, Values, said
+from benchmarks.experiment import load
 
 ROW = store.Row("small", "c", 0, "A", "f", "w", {"k": 1}, 0, [2.0, 4.0, 6.0], True, {"rows": [2, 2, 2]}, commit="abc")
 MARKED = "It took <!-- measured: ratio small; c; A; B -->{}<!-- / --> times as long."
@@ -62,6 +63,11 @@ def test_a_number_that_no_row_has_is_an_error(folder: Path, rule: str, says: str
         "14 s",
         "98 ×",
         "49 kB",
+        "300,000 rows a second",
+        "120 microseconds",
+        "5x faster",
+        "It is twice as fast.",
+        "twelve times faster",
     ],
 )
 def test_a_measured_number_without_a_rule_is_found(text: str) -> None:
@@ -87,22 +93,45 @@ def test_rows_that_are_wrong_or_quick_are_faults(folder: Path) -> None:
     assert any(one.startswith("README.md: measured: ") for one in found)  # its experiment has no rows here
 
 
+def test_rows_that_are_not_what_their_experiment_says_are_outdated() -> None:
+    rows = store.read("throughput")
+    assert documents.outdated(rows) == []
+    more, fewer = replace(rows[0], parameters=rows[0].parameters | {"rows": 7}), replace(rows[0], seconds=[1.0])
+    for row in (more, fewer, replace(rows[0], contestant="another"), replace(rows[0], call="another")):
+        assert documents.outdated([*rows, row]) == [rows[0].cell]
+    assert documents.outdated([replace(rows[0], cell="gone"), *rows]) == ["gone"]
+    assert documents.outdated([replace(rows[0], experiment="gpu", cell="gone")]) == []
+
+
 def test_a_claim_computes_its_verdict(folder: Path) -> None:
     found, claim = claims()
+    (folder / "throughput.jsonl").write_text((folder / "small.jsonl").read_text())
 
-    @claim("A is slower", "small", partly="only there", holds="always")
+    @claim("A is slower", "throughput", partly="only there", holds="always")
     def _(runs: Runs) -> Finding:
         slower = runs["A"] / runs["B"]
         return f"{slower:list}", slower > 5
 
-    @claim("not measured", "other")
-    def _(runs: Runs) -> Finding:
+    run = f"`throughput`: abc+, load 0, 3 repeats, 2 of {len(load('throughput').cells)} cells"
+    assert found[0].line(folder) == ("A is slower", "3.0, 12", "**partly (1 of 2)**: only there", run)
+    assert [verdict_of(truths) for truths in ([True], [False])] == ["holds", "does not hold"]
+
+
+def test_a_claim_waits_for_cells_of_its_experiment_only(folder: Path) -> None:
+    found, claim = claims()
+    experiment = "pripuzic2015-fig12"  # has no rows here
+
+    def never(runs: Runs) -> Finding:
         raise AssertionError
 
-    run = "`small`: abc+, load 0, 3 repeats"
-    assert found[0].line(folder) == ("A is slower", "3.0, 12", "**partly (1 of 2)**: only there", run)
-    assert found[1].line(folder)[2] == "no stored run"
-    assert [verdict_of(truths) for truths in ([True], [False])] == ["holds", "does not hold"]
+    claim("to come", experiment, "distinct", k=9)(never)
+    claim("no such cell", experiment, "distincts")(never)
+    claim("no such k", experiment, "distinct", k=2)(never)
+    claim("the cell as a parameter", experiment, cell="distinct")(never)
+    assert found[0].line(folder)[2] == "no stored run"
+    for one in found[1:]:
+        with pytest.raises(ValueError, match="has no cell"):
+            one.line(folder)
 
 
 def test_values_divide_cell_by_cell() -> None:

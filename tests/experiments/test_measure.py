@@ -75,3 +75,17 @@ def test_rows_survive_the_file(tmp_path: Path) -> None:
 def test_the_machine_has_no_name() -> None:
     assert set(machine.machine()) == {"cpu", "cores", "memory_gib"}
     assert len(machine.commit()[0]) >= 7
+
+
+def test_work_in_steps_is_timed_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(stream: Stream, p: Mapping[str, Any]) -> Ready:
+        def after(found: list[int]) -> Outcome:
+            return Outcome(found, lambda _s, _p, found: found == [0, 1, 2, 3], {"rows": p["rows"]})
+
+        return Ready(lambda: iter(range(4)), after)
+
+    monkeypatch.setitem(contestants.CONTESTANTS, "steps", steps)
+    (one,) = measure(Cell("c", "random_order", {}, (Entrant("steps", "steps", {"rows": 4}),), repeats=1, warmups=0), 1)
+    counters = {name: values[0] for name, values in one.counters.items()}
+    assert one.right and counters["steps"] == 4
+    assert 0 <= counters["p50"] <= counters["p99"] <= counters["slowest"] <= one.seconds[0]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import skyband as sb
-from faults.right_snapshots import Right, right, rows, scenes, subscribers
+from faults.right_snapshots import Right, right, scenes
+from faults.scene import rows, subscribers
 from skyband.errors import QueryError, SkybandError, SkybandWarning, StateError
 from skyband.monitor import cells
 from skyband.monitor.archive import pack
@@ -39,6 +42,11 @@ ODD: list[Any] = [
 ODD += ["", "x", "TopK", "g", "t", [], {}, [1], [-1], ["x"], {"a": 1}, [[]], [None]]
 INTS = [-1, 0, 1, 2, 3, 7, 31, 32, 255, 256, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1]
 INTS += [-2, -(2**31), -(2**62), -(2**63)]
+TYPES = [pa.null(), pa.string(), pa.date32(), pa.bool_(), pa.list_(pa.int8()), pa.timestamp("ns"), pa.int8()]
+TYPES += [pa.dictionary(pa.int8(), pa.string()), pa.decimal128(9, 2), pa.uint64(), pa.float32(), pa.binary(3)]
+TYPES += [pa.list_(pa.null(), 2**30), pa.month_day_nano_interval(), pa.large_string(), pa.string_view(), pa.float64()]
+SCHEMAS = ("keys", "key_types")  # facts that are schemas, as text
+TABLES = ("rest", "subscri", "members")  # parts that are forged value by value
 FLOATS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324, 0.5, 1.0, 2.0, -1.0, 1e-300]
 
 
@@ -53,25 +61,34 @@ def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 def forge(scene: str, seed: int, number: int) -> tuple[str, bytes]:
     """Forgery `number` of a scene: what was done, and the bytes."""
     rng = np.random.default_rng([zlib.crc32(scene.encode()), seed, number])
-    good = right(scene)
+    return _forged(rng, right(scene), partial(right, scene, 7))
+
+
+def _forged(rng: np.random.Generator, good: Right, later: Callable[[], Right]) -> tuple[str, bytes]:
+    """What was done to a right snapshot, and its bytes then; later: one of a later moment."""
     facts, parts = good.facts, dict(good.parts)
     arrays = {cell: list(streams) for cell, streams in good.arrays.items()}
     done = []
+    tables = any(part.startswith(TABLES) for part in parts)
     for _ in range(1 + int(rng.integers(3)) * int(rng.integers(2))):
         what = rng.random()
-        if what < 0.15 or not arrays:
+        if good.inside and rng.random() < 0.5:
+            name = str(rng.choice(list(good.inside)))
+            said, data = _forged(rng, good.inside[name], lambda name=name: later().inside[name])  # type: ignore[misc]
+            parts[name], said = np.frombuffer(data, np.uint8), f"{name}: {said}"
+        elif what < 0.15 or not arrays:
             facts, said = _forge_facts(rng, facts)
-        elif what < (0.3 if any(part.startswith(("rest", "subscri")) for part in parts) else 0.18):
+        elif what < (0.3 if tables else 0.18):
             parts, said = _forge_parts(rng, parts)
         elif what < 0.4:
             said = _forge_sizes(rng, arrays)
         elif what < 0.5:
-            said = _splice(rng, arrays, right(scene, 7))
+            said = _splice(rng, arrays, later())
         else:
             said = _forge_array(rng, arrays)
         done.append(said)
     for cell, streams in arrays.items():
-        if cell in parts and streams is not good.arrays[cell]:
+        if cell in parts and any(a is not b for a, b in zip(streams, good.arrays[cell], strict=True)):
             (whole,) = cells.write([[array.tobytes()] for _, array in streams], 1)
             parts[cell] = np.frombuffer(whole, np.uint8)
     if rng.random() < 0.03:
@@ -90,6 +107,9 @@ def _forge_facts(rng: np.random.Generator, facts: dict[str, Any]) -> tuple[dict[
     for key in path[:-1]:
         place = place[key]
     key, old = path[-1], place[path[-1]]
+    if key in SCHEMAS and isinstance(old, str) and rng.random() < 0.7:
+        place[key], said = _forge_schema(rng, old)
+        return made, f"facts {path}: {said}"
     how, to = rng.random(), copy.deepcopy(ODD[int(rng.integers(len(ODD)))])
     if how < 0.1:
         del place[key]
@@ -111,6 +131,20 @@ def _forge_facts(rng: np.random.Generator, facts: dict[str, Any]) -> tuple[dict[
     return made, f"facts {path} = {to!r:.60}"
 
 
+def _forge_schema(rng: np.random.Generator, stored: str) -> tuple[str, str]:
+    """Types of keys: another one, one more, one less."""
+    types = [field.type for field in pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))]
+    how, place = int(rng.integers(5)), int(rng.integers(len(types) + 1))
+    if how == 0:
+        types = types[:place]
+    elif how == 1 or place == len(types):
+        types.insert(place, TYPES[int(rng.integers(len(TYPES)))])
+    else:
+        types[place] = TYPES[int(rng.integers(len(TYPES)))]
+    schema = pa.schema([pa.field(f"key_{i + 1}", type_) for i, type_ in enumerate(types)])
+    return base64.b64encode(schema.serialize().to_pybytes()).decode(), f"{types}"
+
+
 def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[str, Any], str]:
     name, how = str(rng.choice(list(parts))), rng.random()
     made = dict(parts)
@@ -120,7 +154,7 @@ def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[
         made[name] = parts[name].copy()
         column = made[name].reshape(-1)
         return made, f"part {name}: {_forge_column(rng, column)}"
-    tables = [one for one in parts if one.startswith("subscri")]
+    tables = [one for one in parts if one.startswith(TABLES[1:])]
     if tables and how < 0.7:
         name = str(rng.choice(tables))
         made[name], said = _forge_table(rng, parts[name])
@@ -128,17 +162,14 @@ def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[
     if how < 0.25:
         del made[name]
         return made, f"part {name} gone"
-    types = [pa.null(), pa.string(), pa.date32(), pa.bool_(), pa.list_(pa.int8()), pa.timestamp("ns"), pa.int8()]
-    types += [pa.dictionary(pa.int8(), pa.string()), pa.decimal128(9, 2), pa.uint64(), pa.float32(), pa.binary(3)]
-    types += [pa.list_(pa.null(), 2**30), pa.month_day_nano_interval(), pa.large_string(), pa.string_view()]
     if how < 0.75 and isinstance(parts.get("types"), pa.Table) and parts["types"].num_columns:
         table = parts["types"]
         place = int(rng.integers(table.num_columns))
-        type_ = types[int(rng.integers(len(types)))]
+        type_ = TYPES[int(rng.integers(len(TYPES)))]
         made["types"] = table.set_column(place, table.column_names[place], pa.nulls(0, type_))
         return made, f"part types {table.column_names[place]} is {type_}"
     if how < 0.85:
-        made["ahead"] = pa.table({"to": pa.nulls(1, types[int(rng.integers(len(types)))])})
+        made["ahead"] = pa.table({"to": pa.nulls(1, TYPES[int(rng.integers(len(TYPES)))])})
         return made, "part ahead added"
     made[name] = np.arange(int(rng.integers(9)))
     return made, f"part {name} is numbers"
@@ -287,23 +318,29 @@ def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
         monitor = sb.Monitor.restore(data, trusted=trusted)
     except (StateError, QueryError):
         return REFUSED
-    start = scenes()[scene].rows
+    start, first = scenes()[scene].rows, next(iter(monitor.queries.values()), None)
     for step in (
         lambda: [monitor.answer(name) for name in monitor.queries],
         lambda: monitor.push(rows(1, start)),
         lambda: monitor.push(rows(40, start + 1)),
         lambda: [monitor.answer(name, k=1) for name in monitor.queries],
         lambda: monitor.stats(),
+        lambda: [monitor.answer(name, key=key) for name in monitor.queries for key in ("a", None)],
+        lambda: monitor.add("another", first, from_window=True),
         lambda: [monitor.subscribe(name, subscribers(9, 4)) for name, one in monitor.queries.items() if one.each],
         lambda: [monitor.unsubscribe(name, [4, 5, 6]) for name, one in monitor.queries.items() if one.each],
+        lambda: [monitor.answer(name, subscriber=5) for name, one in monitor.queries.items() if one.each],
+        lambda: [monitor.subscribe(name, subscribers(3, 20), from_window=True) for name in monitor.queries],
         lambda: monitor.snapshot(),
         lambda: monitor.push(rows(7, start + 41), to=start + 60),
         lambda: monitor.advance(start + 100),
         lambda: monitor.delete([0, 1, start, start + 5]),
         lambda: monitor.push(rows(60, start + 48)),
         lambda: [monitor.replace(name, query.smaller(1)) for name, query in monitor.queries.items()],
-        lambda: [monitor.answer(name) for name in monitor.queries],
+        lambda: monitor.answers(),
         lambda: sb.Monitor.restore(monitor.snapshot()),
+        lambda: [monitor.drop(name) for name in reversed(monitor.queries)],
+        lambda: monitor.push(rows(3, start + 108)),
     ):
         with suppress(SkybandError), warnings.catch_warnings():
             warnings.simplefilter("ignore", SkybandWarning)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -13,72 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 import skyband as sb
-from skyband.errors import SkybandWarning
+from faults import newer_scenes
+from faults.scene import Scene
 from skyband.monitor import cells, snapshot
 from skyband.monitor.archive import unpack
 from skyband.query.algorithms import algorithms
 from skyband.query.kinds import Query
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Queries and options of a Monitor, and how many rows it has seen."""
-
-    queries: Mapping[str, Query]
-    options: dict[str, Any] = field(default_factory=dict)
-    rows: int = 60
-    subscribers: int = 0  # of each query with `Each`, half of them from the first row on
-
-    def monitor(self, later: int = 0) -> sb.Monitor:
-        """A Monitor that has seen these rows, and so many later ones."""
-        monitor = sb.Monitor(self.queries, **self.options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SkybandWarning)  # of rows that are rejected
-            for size, start in ((self.rows * 2 // 3, 0), (self.rows - self.rows * 2 // 3 + later, self.rows * 2 // 3)):
-                for name in self.queries if self.subscribers else ():
-                    monitor.subscribe(name, subscribers(self.subscribers // 2, start))
-                    monitor.unsubscribe(name, [start + 1])
-                if self.rows:
-                    monitor.push(rows(size, start))
-        return monitor
-
-
-def subscribers(size: int, start: int = 0) -> dict[str, Any]:
-    """Subscriptions that suit every scene with `Each`."""
-    i = np.arange(start, start + size)
-    return {
-        "subscriber": i,
-        "k": 1 + i % 3,
-        "n": 5 + i % 20,
-        "px": i % 40,
-        "w": i % 3,
-        "word": [f"w{n % 5}" for n in i],
-    }
-
-
-def rows(size: int, start: int = 0) -> pa.Table:
-    """Rows that suit every scene; groups come and go, times rise with some equal ones, and some are late."""
-    rng = np.random.default_rng(start)
-    i = np.arange(start, start + size)
-    return pa.table(
-        {
-            "i": i,
-            "word": pa.array([f"w{n % 23}" for n in i]),
-            "t": i // 2 - rng.integers(0, 3, size),
-            "x": rng.integers(0, 40, size).astype(float),
-            "y": rng.integers(0, 40, size).astype(float),
-            "g": pa.array(np.array(["a", "b", None, "c", "d"])[rng.integers(0, 4 + (start > 100), size)]),
-            "b": i // 2,
-            "h": pa.array(rng.integers(0, 2, size)),
-            "p": rng.integers(1, 9, size) / 8,
-            "e": rng.integers(0, 6, size),
-            "who": rng.integers(0, 12, size),
-            "part": pa.array(np.array(["a", "b"])[rng.integers(0, 2, size)]),
-            "value": rng.integers(0, 9, size) / 8,
-            "bag": pa.array([[1, None], [], None, [3]] * size)[:size],
-            "op": pa.array([["insert", "delete", "update"][n % 3] if n % 5 == 0 else "insert" for n in i]),
-        }
-    )
 
 
 def _windows(row: Any) -> dict[str, Any]:
@@ -91,7 +30,7 @@ def scenes() -> dict[str, Scene]:
     """Every kind, algorithm and window, with options that change what is stored."""
     found: dict[str, Scene] = {}
     for row in algorithms():
-        for name, window in _windows(row).items():
+        for name, window in _windows(row).items() if row.name != "SORTED" else ():  # newer_scenes has its scenes
             for kind in row.kinds:
                 found |= _OF_KIND[kind](f"{kind} {row.name} {name}", row, window)
     for name, scene in list(found.items()):
@@ -111,15 +50,7 @@ def scenes() -> dict[str, Scene]:
         },
         {"time": "t", "id": "i"},
     )
-    near = sb.Nearest({"x": sb.Each("px"), "y": 20}, weights={"x": sb.Each("w"), "y": 1})
-    ask = partial(sb.TopK, sb.Each("k"), where="word >= 'w1' and word != :word")
-    for name, window in (("count", sb.Last(sb.Each("n"))), ("time", sb.Last(span=sb.Each("n")))):
-        options = {"id": "i", "time": "t"}
-        slots = sb.TopK(sb.Each("k"), near, window, where="part = 'a' and word = :word")
-        found[f"subscriptions slots {name}"] = Scene({"q": slots, "r": replace(slots, where=None)}, options, 60, 12)
-        found[f"subscriptions alone {name}"] = Scene({"q": ask("x", window, per="g")}, options, 60, 12)
-    found["subscriptions waiting"] = Scene({"q": sb.TopK(2, near, sb.Last(9))}, {}, 0, 12)
-    return found
+    return found | newer_scenes.scenes()
 
 
 def _options(window: Any, **more: Any) -> dict[str, Any]:
@@ -287,11 +218,12 @@ _OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
 
 @dataclass(frozen=True)
 class Right:
-    """A right snapshot, taken apart: facts, parts, and each cell as named arrays."""
+    """A right snapshot, taken apart: facts, parts, each cell as named arrays, and the snapshots inside it."""
 
     facts: dict[str, Any]
     parts: dict[str, Any]
     arrays: dict[str, list[tuple[str, Any]]]  # by cell: (name, array)
+    inside: dict[str, Right]  # by part: of a loop over answers
 
 
 def _query(_: str, stored: Any) -> Query:
@@ -301,16 +233,17 @@ def _query(_: str, stored: Any) -> Query:
 
 @cache
 def right(scene: str, later: int = 0) -> Right:
-    data = scenes()[scene].monitor(later).snapshot()
+    return _taken_apart(scenes()[scene].monitor(later).snapshot())
+
+
+def _taken_apart(data: bytes) -> Right:
     facts, parts = unpack(data)
-    state = snapshot.restore(
-        facts, parts, lambda name, stored: stored if isinstance(stored, Query) else Query.from_dict(stored)
-    )
+    state = snapshot.restore(facts, parts, _query)
     arrays = {}
     for c, groups in enumerate(state.groups.values()):
         types: list[tuple[str, Any]] = []
-        for name in groups.names:
-            types += _column(f"per {name}", state.types.get(name))
+        for name, column in zip(groups.names, groups.inputs, strict=True):
+            types += _column(f"per {name}", state.types.get(column))
         for a, adapter in enumerate(one for one in state.standing() if one.groups is groups):
             types.append((f"{a} counts", np.int64))
             if adapter.numbering.dated:
@@ -324,7 +257,8 @@ def right(scene: str, later: int = 0) -> Right:
         arrays[f"cell{c}"] = [
             (name, np.frombuffer(bytes(stream[0]), dtype)) for (name, dtype), stream in zip(types, streams, strict=True)
         ]
-    return Right(facts, parts, arrays)
+    inside = {f"over{i}": _taken_apart(parts[f"over{i}"].tobytes()) for i in range(len(facts.get("over", ())))}
+    return Right(facts, parts, arrays, inside)
 
 
 def _column(name: str, type_: Any) -> list[tuple[str, Any]]:
@@ -333,7 +267,7 @@ def _column(name: str, type_: Any) -> list[tuple[str, Any]]:
     width = cells.column_width(type_)
     inner: Any = np.uint8
     if width == 2 and not pa.types.is_boolean(type_):
-        inner = np.dtype(f"i{type_.bit_width // 8}")
+        inner = np.dtype(f"i{min(8, type_.bit_width // 8)}")
     return [
         [(name, np.uint8)],
         [(f"{name} mask", np.uint8), (name, inner)],

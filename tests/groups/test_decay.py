@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import skyband as sb
 from engines.streams import examples
+from skyband.errors import QueryError
 from skyband.oracle import Oracle
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -88,3 +89,12 @@ def test_a_group_that_is_forgotten_leaves_with_its_score_of_that_moment(cut: int
     rows = [{"t": 0, "o": "a", "x": 8.0, "g": 1}, {"t": 9, "o": "b", "x": 1.0, "g": 2}]
     changes = [row for begin in range(0, 2, cut) for row in monitor.push(rows[begin : begin + cut]).to_pylist()]
     assert [(row["time"], row["score"]) for row in changes if row["diff"] < 0] == [(5, 4.0)]
+
+
+@pytest.mark.parametrize("decay", [10, "1 hour"])
+def test_decay_without_a_time_column_is_refused_before_any_row(decay: Any) -> None:
+    query = sb.TopKGroups(1, by="sum(x)", window=sb.Ever(), decay=decay)
+    with pytest.raises(QueryError, match="name the time column"):
+        sb.Monitor(query, id="id")
+    with pytest.raises(QueryError, match="name the time column"):
+        sb.Monitor([], id="id").add("q", query)

@@ -241,3 +241,11 @@ def test_a_shorter_window_in_which_nothing_is_left() -> None:
     assert sorted((row["id"], row["diff"], row["l"]) for row in left.to_pylist()) == [("a", -1, "u"), ("b", -1, "v")]
     entered = m.push({"t": [9], "o": ["c"], "z": ["w"]}).to_pylist()
     assert [(row["id"], row["diff"], row["l"]) for row in entered] == [("c", 1, "w")]
+
+
+def test_a_null_object_is_rejected_where_the_rows_have_another_key() -> None:
+    groups = sb.TopKGroups(2, by="count(*)", of="id", window=sb.UntilDeleted())
+    monitor = sb.Monitor(groups, id="row")
+    monitor.push({"row": [1, 2, 3], "id": [7, None, 7]})
+    assert monitor.answer().select(["id", "score"]).to_pylist() == [{"id": 7, "score": 2.0}]
+    assert monitor.stats()["rejected"] == {"id is null": 1}

@@ -14,33 +14,38 @@ import numpy as np
 import pytest
 
 import skyband as sb
-from kinds import KINDS, stream
+from faults.ledger import note
+from faults.subjects import SUBJECTS, rows, started, subscribers
 from skyband.errors import QueryError, StateError
 
 SECONDS = 60 if int(os.environ.get("SKYBAND_FUZZ", "1")) > 1 else 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SUBJECTS)
 def test_eight_threads_on_one_monitor(kind: str) -> None:
     """Each pushes, asks, counts and takes snapshots as it likes; nothing is lost, and the state stays whole."""
-    monitor = KINDS[kind].monitor(late="accept")
-    rows, end, failures = stream(400), time.monotonic() + SECONDS, []
-    monitor.push(rows)
+    monitor = started(kind, late="accept")
+    batch, end, failures = rows(0, 400), time.monotonic() + SECONDS, []
+    monitor.push(batch)
     pushed = [1] * 8
 
     def work(number: int) -> None:
         rng = np.random.default_rng(number)
         names = list(monitor.queries)
+        asked = [name for name, query in monitor.queries.items() if query.each]
         try:
             while time.monotonic() < end:
                 match rng.integers(5):
                     case 0 | 1:
-                        monitor.push(rows)
+                        monitor.push(batch)
                         pushed[number] += 1
                     case 2:
                         monitor.answer(names[rng.integers(len(names))])
                     case 3:
                         monitor.stats()
+                        for name in asked:
+                            monitor.unsubscribe(name, [number])
+                            monitor.subscribe(name, subscribers(number, 1))
                     case 4:
                         sb.Monitor.restore(monitor.snapshot())
         except BaseException as error:
@@ -53,6 +58,7 @@ def test_eight_threads_on_one_monitor(kind: str) -> None:
         thread.join()
     assert not failures, failures[0]
     assert min(pushed) > 0
+    note({"threads": kind, "seconds": SECONDS, "pushes": sum(pushed)})
     assert monitor._loop.state.serial == 400 * (1 + sum(pushed) - 8)
     monitor._loop.check()
 

@@ -175,6 +175,11 @@ NUMBERED = "(SELECT *, row_number() OVER (ORDER BY x) AS n FROM s)"
         ("SELECT * FROM s ORDER BY x LIMIT 3 EMIT CHANGES", "every change"),
         ("SELECT * FROM s ORDER BY x::double LIMIT 3 WINDOW EVER", "cast"),
         ("SELECT g, TOPK(x, 3) FROM s GROUP BY g", "LIMIT 3 PER g"),
+        ("SELECT g, sum(x) AS n FROM s GROUP BY g HAVING n > 2 ORDER BY n LIMIT 3", "Write sum\\(x\\) in place of n"),
+        ("SELECT g, count(*) FILTER (WHERE x > 1) FROM s GROUP BY g", "case when x > 1"),
+        ("SELECT * EXCLUDE (x) FROM s ORDER BY x LIMIT 3", "keep="),
+        ("SELECT * FROM s ORDER BY x LIMIT 10% WINDOW EVER", "Say how many"),
+        ("SELECT * FROM s QUALIFY row_number() OVER w <= 3 WINDOW 5 ROWS", "without a name"),
     ],
 )
 def test_forms_that_are_refused(text: str, why: str) -> None:

@@ -56,3 +56,29 @@ def test_a_window_that_has_not_all_that_is_read() -> None:
     ):
         with pytest.raises(sb.QueryError, match="no standing query of pairs keeps a window"):
             monitor.add("new", query, from_window=True)
+
+
+@pytest.mark.parametrize("emit", ["arrival", "batch"])
+@pytest.mark.parametrize("per", [None, "g"])
+def test_a_query_from_the_live_objects_of_another(per: str | None, emit: Any) -> None:
+    """Over UntilDeleted(): it enters as a new query, whatever the last of the others had answered."""
+    rng = np.random.default_rng(12)
+    rows = [row(i=str(n % 20), x=float(rng.integers(0, 7)), g=int(rng.integers(2))) for n in range(50)]
+    by = sb.Global({"x": "absdiff"})
+    first = {f"old{k}": sb.TopKPairs(k, by, sb.UntilDeleted(), per=per) for k in (3, 2)}
+    options: dict[str, Any] = {"id": "i", "emit": emit}
+    monitor, oracle = sb.Monitor(first, **options), Oracle(first, **options)
+    scene = Scene(first, [], options, INTEGERS)
+    monitor.push(scene.table(rows[:30]))
+    oracle.push(rows[:30])
+    for k in (1, 3):
+        query = sb.TopKPairs(k, by, sb.UntilDeleted(), per=per)
+        entered = cells(monitor.add(f"new{k}", query, from_window=True))
+        same_rows(entered, oracle.add(f"new{k}", query, donor="old3"), f"{k}")
+        assert len(entered) == k * (1 + (per is not None))
+    for begin in range(30, 50, 5):
+        part = rows[begin : begin + 5]
+        same_changes(cells(monitor.push(scene.table(part))), oracle.push(part), f"{begin}", net_changes=emit == "batch")
+        gone = [str(begin % 20)]
+        same_changes(cells(monitor.delete(gone)), oracle.delete(gone), f"{begin}", net_changes=emit == "batch")
+        monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)

@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 
 import skyband as sb
-from engines.streams import INTEGERS, Advance, Push, Restore, Scene, row
+from engines.streams import INTEGERS, Advance, Push, Restore, Scene, cells, row, same_changes, same_rows
 from pairs.test_contract import BY_ORDER, play
 from skyband.engines.pairs.fields import can_run, fields_of
 from skyband.engines.pairs.inputs import Codes, evaluated, kinds_of, operand_arrays, row_of
 from skyband.engines.pairs.kernels.programs import run_once
 from skyband.engines.pairs.programs import note_nulls, program_of
+from skyband.oracle import Oracle
 from skyband.query.expressions import member_columns, parse
 from skyband.tables.input import Batch
 
@@ -142,3 +143,15 @@ def test_a_condition_may_have_values_of_subscriptions() -> None:
     monitor.push({"x": [1.0, 2.0, 7.0, 8.0], "s": ["u", "v", "u", "v"]})
     assert monitor.answer("q")["score"].to_pylist() == [1.0, 1.0]
     assert monitor.answer("q", subscriber=2)["id_a"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("algorithm", ["SCASE", "PST", "BASIC", "NAIVE"])
+def test_a_score_that_reads_no_column(algorithm: str) -> None:
+    """Every pair ties, and the newest are best."""
+    query = sb.TopKPairs(2, "1", sb.Last(4), algorithm=algorithm)
+    monitor, oracle = sb.Monitor(query), Oracle({"q0": query})
+    rows = [{"x": float(n)} for n in range(9)]
+    for begin in (0, 4):
+        same_changes(cells(monitor.push(rows[begin : begin + 5])), oracle.push(rows[begin : begin + 5]), f"{begin}")
+        monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)
+        same_rows(cells(monitor.answer()), oracle.answer("q0"), f"{begin}")

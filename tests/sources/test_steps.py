@@ -183,3 +183,10 @@ def test_what_is_deleted_leaves_here_too() -> None:
     m = Monitor({"a": source, "b": TopK(1, by="score", source="a")}, id="i")
     m.push(rows("A5u B4v C3v"))
     assert said(m.delete(["B", "A"]), "b") == ["2 -v 7", "2 +u 5", "2 -u 5", "2 +v 3"]
+
+
+def test_a_member_without_an_id_is_no_row_of_groups_by_id() -> None:
+    top = TopK(3, by="x", window=Last(3))
+    monitor = Monitor({"top": top, "of": TopKGroups(3, by="sum(score)", of="id", source="top")}, id="id")
+    monitor.push({"id": [1, None, 2], "x": [1, 2, 3]})
+    assert monitor.answer("of")["id"].to_pylist() == [2, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from engines.comparison import cells, same_rows
 from engines.scene import CLOCKWORKS
 from engines.strategies import Draw
 from orders.scenes import VALUES, rows_of
-from skyband import Above, Each, Last, Monitor, TopK, TopKGroups
+from skyband import Above, Each, Last, Monitor, TopK, TopKGroups, UntilDeleted
 from skyband.oracle import Oracle
 from sources.scenes import over_answers
 
@@ -81,3 +82,20 @@ def test_over_subscriptions_as_the_oracle(data: Any) -> None:
             same_rows(cells(told), expected, f"event {number}, {event}")
         for name in queries:
             same_rows(cells(monitor.answer(name)), oracle.answer(name), f"event {number}, {event}, answer of {name}")
+
+
+@pytest.mark.parametrize(
+    ("source", "key"),
+    [
+        (TopK(Each("k"), by="x", window=Last(2), ties="oldest"), "score"),
+        (TopK(Each("k"), by=("y", "x"), window=Last(2)), "key_2"),
+        (TopKGroups(Each("k"), by=("count(*)", "id"), select={"high": "max(y)"}, window=Last(2)), "high"),
+    ],
+)
+def test_over_an_order_that_nobody_has_subscribed_to_yet(source: Any, key: str) -> None:
+    monitor = Monitor({"source": source, "asker": TopK(1, by=key, window=UntilDeleted(), source="source")}, id="id")
+    rows = {"id": [1, 2], "x": [1.0, 2.0], "y": [1.0, 2.0]}
+    assert monitor.push(rows).num_rows == 0
+    monitor.subscribe("source", [{"subscriber": "ann", "k": 1}])
+    monitor.push(rows)
+    assert monitor.answer("asker")["id"].to_pylist() == [2]

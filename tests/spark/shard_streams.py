@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engines.streams import APPROXIMATE, Clockwork, Row, TopKQuery
 from skyband import Above, Last, Linear, Monitor, Nearest, TopK
 from skyband.query.kinds import Query
-from skyband.spark import trigger_rows
+from skyband.spark import directory, trigger_rows
 from spark.shards import CLOCKWORKS, Shards, Sizes, table_of
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -52,6 +52,7 @@ def sizes(draw: Draw) -> Sizes:
         memory=draw(st.sampled_from([0, 3000, trigger_rows._MEMORY])),
         cell=draw(st.sampled_from([200, 60, 1000, None])),
         dense=draw(st.sampled_from([1, 4])),
+        portion=draw(st.sampled_from([300, 1, 2000, directory.PORTION])),
     )
 
 

@@ -69,6 +69,7 @@ class Sizes:
     memory: int = trigger_rows._MEMORY
     cell: int | None = None  # None: as they are
     dense: int = 1  # times as large where a trigger has rows for most
+    portion: int = directory.PORTION
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -76,6 +77,7 @@ class Sizes:
             (packing, "_CHUNK", self.chunk),
             (trigger_rows, "SLICE", self.slice),
             (trigger_rows, "_MEMORY", self.memory),
+            (directory, "PORTION", self.portion),
         ]
         if self.cell is not None:
             places += [(directory, "CELL", self.cell), (directory, "_WHOLE", 0), (directory, "_DENSE", self.dense)]

@@ -23,8 +23,8 @@ from skyband.datasets import appearances
 from skyband.errors import QueryError, StateError
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
+from skyband.spark.directory import refusals
 from skyband.spark.pipeline import _check_order
-from skyband.spark.shard import refusals
 from spark.frames import read, run, stream, write
 from spark.kinds import (
     CASES,

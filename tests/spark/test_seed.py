@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import Row, cells, examples, same_rows
-from skyband import Ever, Last, Monitor, TopK, TopKGroups, UntilDeleted
+from skyband import Ever, Last, Monitor, TopK, TopKGroups, TopKPairs, UntilDeleted
 from skyband.errors import StateError
 from skyband.query.kinds import Query
 from skyband.spark.seed import carried, spread
@@ -104,6 +104,24 @@ def test_other_shards_smaller_k_shorter_windows_new_names(before: int, after: in
     same_rows(second.trigger(third), pushed(monitor, third, ("t", "i")), "later")
     for one in second.monitors():
         one._loop.check()
+
+
+def test_shards_that_met_their_columns_in_another_order_and_count_other_pairs_go_together() -> None:
+    """Shards without rows in the first trigger know the clock's type first; pairs without a score are counted."""
+    query = {"q": TopKPairs(1, by="abs(a.x - b.x)", window=Last(span=50), per="g")}
+    first = Shards(query, {"id": "i", "time": "t"}, 3)
+    early, late = (
+        rows((1, 1, 1.0, 0), (2, 2, float("inf"), 0)),
+        rows(*((i, i, float("inf"), i % 7) for i in range(3, 30))),
+    )
+    monitor = Monitor(query, id="i", time="t")
+    for trigger in ([early], [late]):
+        first.trigger(trigger)
+        monitor.push(*trigger)
+    second = start_from(first, like(first, query, 2))
+    second.trigger([rows((40, 40, 1.5, 0))])
+    monitor.push(rows((40, 40, 1.5, 0)))
+    same_rows(second.answer("q"), cells(monitor.answer("q")), "in two shards")
 
 
 def test_what_cannot_be_carried_over_is_named() -> None:

@@ -202,3 +202,18 @@ def test_replace_lets_subscriptions_start_anew_in_one_engine() -> None:
     twins.compare()
     stats = twins.ours.stats()["queries"]["each"]
     assert (stats["engines"], stats["shared"]) == (1, len(WHO))
+
+
+def test_answers_are_of_their_own_subscribers_after_others_have_left() -> None:
+    query = TopK(Each("k"), by="x", window=Last(10), where="y > :low", offset=Each("skip"))
+    monitor = sb.Monitor(query, id="id")
+    monitor.subscribe("q0", [{"subscriber": who, "k": 1, "skip": 0, "low": low} for low, who in enumerate("abc")])
+    monitor.push({"id": [1, 2, 3], "x": [3, 2, 1], "y": [1, 2, 3]})
+    monitor.unsubscribe("q0", ["a"])
+    monitor.subscribe("q0", [{"subscriber": "d", "k": 2, "skip": 0, "low": 0}])  # in the place that "a" had
+    monitor.push({"id": [4], "x": [0], "y": [3]})
+    answers = {who: monitor.answer("q0", subscriber=who)["id"].to_pylist() for who in "abcd"}
+    assert answers == {"a": [], "b": [2], "c": [3], "d": [4]}
+    assert monitor.answer("q0").select(["subscriber", "id"]).to_pylist() == [
+        {"subscriber": who, "id": one} for who, ids in answers.items() for one in ids
+    ]

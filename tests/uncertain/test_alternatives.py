@@ -5,18 +5,22 @@ In exact fractions, straight from the definitions. A tuple is (its probability, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engines.streams import examples
 from skyband import Last, Monitor, TopKUncertain
+from skyband.engines.uncertain.kernels.rivals import MOST
+from skyband.engines.uncertain.rivals import Rivals
 
 Ranking: TypeAlias = Sequence[tuple[Fraction, int | None]]
 
@@ -140,9 +144,45 @@ def test_a_tuple_that_dom_would_drop_enters_the_answer_of_u_topk() -> None:
 
 
 def test_a_tuple_that_no_answer_needs_still_decides_which_rows_are_rejected() -> None:
-    """Why a synopsis that drops tuples would not be smaller: the valid alternatives of a name must be remembered."""
-    monitor = Monitor(TopKUncertain(1, "x", Last(9), group="r"))
-    monitor.push({"x": [1.0, 9.0], "p": [0.6, 1.0], "r": ["g", None]})
-    monitor.push({"x": [10.0], "p": [0.5], "r": ["g"]})
-    assert monitor.stats()["rejected"] == {"probabilities of a group pass 1": 1}
-    assert monitor.answer()["score"].to_pylist() == [9.0]
+    """Why all valid rows that have a name are remembered, whatever is dropped."""
+    for algorithm in ("BS", "DOM"):
+        monitor = Monitor(TopKUncertain(1, "x", Last(9), group="r", algorithm=algorithm))
+        monitor.push({"x": [1.0, 9.0], "p": [0.6, 1.0], "r": ["g", None]})
+        monitor.push({"x": [10.0], "p": [0.5], "r": ["g"]})
+        assert monitor.stats()["rejected"] == {"probabilities of a group pass 1": 1}
+        assert monitor.answer()["score"].to_pylist() == [9.0]
+
+
+NEAR_ONE = st.integers(-3000, 3000).map(lambda n: 1e-12 + n * 2.0**-53)  # around what they may add up to
+
+
+@examples(200)
+@given(
+    st.lists(st.floats(1e-300, 0.4) | st.sampled_from([0.1, 0.2, 0.3, 1e-17, 2.0**-60]), min_size=1, max_size=7),
+    NEAR_ONE,
+    st.booleans(),
+)
+def test_the_sum_of_a_name_equals_fsum(chances: list[float], beyond: float, timed: bool) -> None:
+    """Rows whose sum is near what a name may have, validated three times with other rows, and undone in between."""
+    rest = 1 + beyond - math.fsum(chances)
+    p = np.array([*chances, min(max(rest, 1e-300), 1.0), 2.0**-53, 1e-13])
+    rivals, size, none = Rivals(50, timed=timed), len(p), np.zeros(0, np.int64)
+    expected, sums = [], list[float]()
+    for one in p.tolist():
+        expected.append(math.fsum([*sums, one]) > MOST)
+        sums += [] if expected[-1] else [one]
+
+    def validate(count: int, clock: int) -> list[bool]:
+        names, groups, rows = np.full(count, 7), np.zeros(count, np.int64), np.arange(count)
+        clocks = np.full(count, clock) if timed else none
+        counts = np.full(1, 0 if timed else clock)
+        named, times = np.ones(count, np.bool_), clocks
+        found = rivals.validate(names, named, p[:count], groups, rows, times, clocks, counts, 50)
+        return [bool(one) for one in found]
+
+    validate(size, 0)
+    assert validate(size, 0) == expected, "what was not taken is forgotten"
+    rivals.keep()
+    validate(size, 1000)  # all have expired by then, and then they have not
+    again = [math.fsum([*sums, one]) > MOST for one in p[:1].tolist()]
+    assert validate(1, size) == again, "what had been let go is there again"

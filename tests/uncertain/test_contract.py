@@ -238,11 +238,36 @@ def test_equals_the_oracle(algorithm: str, semantics: str, taste: str, data: st.
     play(data.draw(scenes(algorithm, semantics, TASTES[taste])))
 
 
-@pytest.mark.parametrize("semantics", SEMANTICS)
+RIVALS = Taste(alternatives=True, chances=tuple(ALTERNATIVES))
+AMONG_RIVALS = [(name, one) for name in ("BS", "DOM") for one in SEMANTICS if (name, one) != ("DOM", "u-topk")]
+
+
+@pytest.mark.parametrize(("algorithm", "semantics"), AMONG_RIVALS)
 @examples(60)
 @given(data=st.data())
-def test_alternatives_exclude_each_other(semantics: str, data: st.DataObject) -> None:
-    play(data.draw(scenes("auto", semantics, Taste(alternatives=True, chances=tuple(ALTERNATIVES)))))
+def test_alternatives_exclude_each_other(algorithm: str, semantics: str, data: st.DataObject) -> None:
+    play(data.draw(scenes(algorithm, semantics, RIVALS)))
+
+
+@pytest.mark.parametrize(("algorithm", "semantics"), AMONG_RIVALS)
+@examples(25)
+@given(data=st.data())
+def test_alternatives_in_long_batches(algorithm: str, semantics: str, data: st.DataObject) -> None:
+    """Prefixes with several groups of several members, windows that drop tuples; ties of scores and of choices."""
+    taste = dataclasses.replace(
+        RIVALS, rows=40, events=2, k=3, n=12, edits=False, chances=(0.25, 0.25, 0.5, 0.3, 0.9), lateness=(0, 0, 4)
+    )
+    play(data.draw(scenes(algorithm, semantics, taste)))
+
+
+@pytest.mark.parametrize(("algorithm", "semantics"), AMONG_RIVALS)
+@examples(10)
+@given(data=st.data())
+def test_alternatives_restored_between_any_two_events(algorithm: str, semantics: str, data: st.DataObject) -> None:
+    scene = data.draw(scenes(algorithm, semantics, RIVALS))
+    events = [event for one in scene.events for event in (one, ("restore", None))]
+    stored = play(dataclasses.replace(scene, events=events)).snapshot()
+    assert Monitor.restore(stored).snapshot() == stored
 
 
 @pytest.mark.parametrize("semantics", SEMANTICS)

@@ -13,7 +13,8 @@ STEPS, FRONT, PREFIX, CHANGES = (
 )
 UNCERTAIN = "engines/uncertain/"
 KERNELS = UNCERTAIN + "kernels/"
-CONTRACT = "tests/uncertain/test_contract.py"
+EXCLUSIVE, CHOICES, RIVALS = (KERNELS + name for name in ("exclusive.py", "choices.py", "rivals.py"))
+CONTRACT, TWICE = "tests/uncertain/test_contract.py", "tests/uncertain/test_alternatives.py"
 
 
 def scenes(only: str) -> tuple[str, ...]:
@@ -241,28 +242,114 @@ MUTANTS: dict[str, Mutant] = {
         ENDLESS,
     ),
     "alternatives: its own group counts": (
-        UNCERTAIN + "exclusive.py",
-        "for other in range(at + 1, groups):  # all but its own",
-        "for other in range(at, groups):  # with its own",
+        EXCLUSIVE,
+        "for other in range(g + 1, groups):",
+        "for other in range(g, groups):",
         ALTERNATIVES,
     ),
-    "alternatives: the newest of a name expires": (
-        UNCERTAIN + "exclusive.py",
-        "del self.by_name[t.name][0]",
-        "del self.by_name[t.name][-1]",
+    "alternatives: its own group counts in u-topk": (
+        CHOICES,
+        "for other in range(g + 1, groups):",
+        "for other in range(g, groups):",
+        ALTERNATIVES,
+    ),
+    "alternatives: a group is not counted again": (
+        EXCLUSIVE,
+        "for other in range(g, groups):\n                width",
+        "for other in range(groups - 1, groups):\n                width",
+        ALTERNATIVES,
+    ),
+    "alternatives: of equals the lowest member": (CHOICES, "if chance >= take:", "if chance > take:", ALTERNATIVES),
+    "alternatives: of equals always the one that stays": (
+        CHOICES,
+        "below = pick > rivals.beyond[g]",
+        "below = True",
+        ALTERNATIVES,
+    ),
+    "alternatives: the lower of equal choices": (
+        CHOICES,
+        "return rivals.one[i] < rivals.two[i]",
+        "return rivals.one[i] > rivals.two[i]",
+        ALTERNATIVES,
+    ),
+    "alternatives: groups before it have no later members": (
+        EXCLUSIVE,
+        "rivals.beyond[other] = n",
+        "pass",
+        ALTERNATIVES,
+    ),
+    "alternatives: tuples without a name exclude each other": (
+        KERNELS + "records.py",
+        'records[to]["named"] = named[i]',
+        'records[to]["named"] = True',
+        ALTERNATIVES,
+    ),
+    "alternatives: dropped below fewer than k": (
+        EXCLUSIVE,
+        "many += out.chances[t] >= few * FIRM\n        return many >= k",
+        "many += out.chances[t] >= few * FIRM\n        return many >= k - 1",
+        ALTERNATIVES,
+    ),
+    "alternatives: dropped where one rank is decided": (
+        EXCLUSIVE,
+        "return many == k",
+        "return many >= 1",
+        ALTERNATIVES,
+    ),
+    "alternatives: dropped whatever the threshold": (
+        EXCLUSIVE,
+        "return few * FIRM + LEAST <= threshold",
+        "return few * FIRM <= 1",
         ALTERNATIVES,
     ),
     "alternatives: a full group is no reason": (
-        "engines/uncertain/adapter.py",
-        "> 1 + SLACK:",
-        "> 2 + SLACK:",
+        RIVALS,
+        "batch.partials) > MOST",
+        "batch.partials) > MOST + 1",
         ALTERNATIVES,
     ),
-    "alternatives: rows that fail where are not counted": (
-        UNCERTAIN + "exclusive.py",
-        "whole = True",
-        "whole = False",
+    "alternatives: one that leaves with the step counts": (
+        RIVALS,
+        'line["stamp"] > gone:\n            total',
+        'line["stamp"] >= gone:\n            total',
         ALTERNATIVES,
+    ),
+    "alternatives: they go a step too early": (
+        RIVALS,
+        'counts[line["group"]] - 1 - length)',
+        'counts[line["group"]] + 1 - length)',
+        ALTERNATIVES,
+    ),
+    "alternatives: what was validated is not undone": (RIVALS, 'slot["last"] = line["older"]', "pass", ALTERNATIVES),
+    "alternatives: what it let go is not undone": (
+        RIVALS,
+        '["units"] += units_of(line["p"])\n    facts',
+        '["units"] += 0\n    facts',
+        (TWICE, "-k", "equals_fsum"),
+    ),
+    "alternatives: their sum is rounded at each step": (
+        RIVALS,
+        "rest = small - (value - large)",
+        "rest = 0.0",
+        (TWICE, "-k", "equals_fsum"),
+    ),
+    "alternatives: rows that fail where are not counted": (
+        "engines/uncertain/adapter.py",
+        'cast("Rivals", self.rivals), validated.accepted',
+        'cast("Rivals", self.rivals), validated.accepted & (validated.eligible is None or validated.eligible)',
+        ALTERNATIVES,
+    ),
+    "alternatives: a snapshot forgets their names": (
+        UNCERTAIN + "rivals.py",
+        "copy_lines(lines, self.ring)",
+        "pass",
+        ALTERNATIVES,
+    ),
+    "alternatives: version 0.1 had no rows that fail where": (
+        UNCERTAIN + "first_version.py",
+        'tuples["flags"] & IS_ELIGIBLE != 0',
+        'tuples["flags"] >= 0',
+        ("tests/uncertain/test_snapshots.py", "-k", "alternatives"),
     ),
 }
 

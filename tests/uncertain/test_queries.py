@@ -78,13 +78,14 @@ def test_an_object_that_comes_back_after_a_restore_is_not_first() -> None:
         assert [(row["id"], row["diff"], row["first"]) for row in back] == [(1, -1, False), (0, 1, False)]
 
 
-@pytest.mark.parametrize("algorithm", [*SYNOPSES, "COMPACT", "ExclusiveBS"])
+@pytest.mark.parametrize("algorithm", [*SYNOPSES, "COMPACT", "BS alternatives", "DOM alternatives"])
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_rank_that_a_query_gives_up_and_asks_for_again_is_not_first(algorithm: str, restored: bool) -> None:
     """Another query of the engine has the larger k meanwhile, so the object was there all the time."""
     window = Ever() if algorithm == "COMPACT" else Last(9)
-    more: dict[str, Any] = {"algorithm": algorithm} if algorithm in SYNOPSES else {}
-    group = "r" if algorithm == "ExclusiveBS" else None
+    name, _, rest = algorithm.partition(" ")
+    more: dict[str, Any] = {"algorithm": name} if name in SYNOPSES else {}
+    group = "r" if rest else None
     one, two = (TopKUncertain(k, "x", window, semantics="u-kranks", group=group, **more) for k in (1, 2))
     monitor = Monitor({"a": two, "b": two})
     monitor.push({"x": [0.0, 0.0], "p": [1.0, 1.0], "r": ["m", "n"]})
@@ -115,9 +116,11 @@ def test_alternatives_above_one_are_counted() -> None:
 def test_errors_say_what_instead() -> None:
     with pytest.raises(QueryError, match="threshold"):
         TopKUncertain(2, "x", Last(5), semantics="pt-k")
-    for name in ("DOM", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER"):
-        with pytest.raises(QueryError, match="Use auto or BS"):
+    for name in ("CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER"):
+        with pytest.raises(QueryError, match="Use auto or DOM, BS"):
             Monitor(TopKUncertain(2, "x", Last(5), group="r", algorithm=name))
+    with pytest.raises(QueryError, match="Use auto or BS"):
+        Monitor(TopKUncertain(2, "x", Last(5), group="r", algorithm="DOM", semantics="u-topk"))
     monitor = Monitor(TopKUncertain(2, "x", Last(5)), invalid="raise")
     with pytest.raises(BatchError, match="row 1: probability"):
         monitor.push({"x": [1, 2], "p": [0.5, 2.0]})
@@ -130,7 +133,9 @@ def test_errors_say_what_instead() -> None:
 def test_auto_keeps_small_windows_whole() -> None:
     chosen = {n: explain(TopKUncertain(2, "x", Last(n))).algorithm for n in (100, 1024, 1025, 10**6)}
     assert chosen == {100: "BS", 1024: "BS", 1025: "DOM", 10**6: "DOM"}
-    assert explain(TopKUncertain(2, "x", Last(10**6), group="r")).algorithm == "BS"
+    assert explain(TopKUncertain(2, "x", Last(10**6), group="r")).algorithm == "DOM"
+    assert explain(TopKUncertain(2, "x", Last(10**6), group="r", semantics="u-topk")).algorithm == "BS"
+    assert explain(TopKUncertain(2, "x", Last(9), group="r")).algorithm == "BS"
 
 
 @pytest.mark.parametrize("algorithm", ["BS", "DOM"])

@@ -1,4 +1,4 @@
-"""Snapshots of the queues that were Python, as version 0.1 wrote them (commit 3c1987d has the last ones), go on."""
+"""Snapshots of engines that were Python, as version 0.1 wrote them, go on (3c1987d has the last queues, bf03efe BS)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import pytest
 from engines.streams import cells, check, same_rows
 from skyband import Ever, Last, Monitor, TopKUncertain
 
-STORED = sorted((Path(__file__).parent / "python_queues").glob("*.snapshot"))
+FOLDER = Path(__file__).parent / "python_queues"
+STORED = sorted(FOLDER.glob("*.snapshot"))
 NUMBERS = range(120)
 ROWS: dict[str, list[Any]] = {
     "x": [float(n * 37 % 23) for n in NUMBERS],
     "p": [0.3, 0.9, 0.5, 1.0, 0.05] * 24,
     "t": [n // 3 for n in NUMBERS],
     "g": ["a", "b", None] * 40,
+    "r": [None if n % 5 == 3 else n * n % 11 for n in NUMBERS],
+    "y": [n % 4 for n in NUMBERS],
 }
 
 
@@ -26,7 +29,9 @@ def rows(begin: int, end: int) -> dict[str, list[Any]]:
     return {name: values[begin:end] for name, values in ROWS.items()}
 
 
-@pytest.mark.parametrize("file", STORED, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [file for file in STORED if "ALTERNATIVES" not in file.stem], ids=lambda file: file.stem
+)
 def test_a_snapshot_of_a_queue_in_python_goes_on(file: Path) -> None:
     window = Ever() if file.stem == "COMPACT" else Last(span=12)
     queries = [TopKUncertain(k, "x", window, semantics="u-kranks", per="g", algorithm=file.stem) for k in (3, 2)]
@@ -39,6 +44,24 @@ def test_a_snapshot_of_a_queue_in_python_goes_on(file: Path) -> None:
     for begin in (90, 105):
         same_rows(cells(old.push(rows(begin, begin + 15))), cells(new.push(rows(begin, begin + 15))), "changes")
         check(old)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("name", ["ALTERNATIVES", "ALTERNATIVES-EVER"])
+def test_a_snapshot_of_alternatives_in_python_goes_on(name: str, again: bool) -> None:
+    window = Ever() if name.endswith("EVER") else Last(span=12)
+    queries = [TopKUncertain(k, "x", window, semantics="u-kranks", per="g", group="r", where="y > 0") for k in (3, 2)]
+    new = Monitor(queries, time="t", keep="y")
+    new.push(rows(0, 90))
+    old = Monitor.restore(zlib.decompress((FOLDER / f"{name}.snapshot").read_bytes()), trusted=False)
+    check(old)
+    old = Monitor.restore(old.snapshot(), trusted=False) if again else old
+    for query in new.queries:
+        same_rows(cells(old.answer(query)), cells(new.answer(query)), f"answer of {query}")
+    for begin in (90, 105):
+        same_rows(cells(old.push(rows(begin, begin + 15))), cells(new.push(rows(begin, begin + 15))), "changes")
+        check(old)
+    assert old.stats()["rejected"] == new.stats()["rejected"] != {}
 
 
 @pytest.mark.parametrize("algorithm", ["DOM", "BS"])
@@ -59,4 +82,6 @@ def test_marks_of_version_0_1_have_as_many_bits_as_each_query_has_ranks(algorith
 
 
 def test_there_is_one_of_each() -> None:
-    assert {file.stem for file in STORED} == {"CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "COMPACT"}
+    assert {file.stem for file in STORED} == {
+        "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "COMPACT", "ALTERNATIVES", "ALTERNATIVES-EVER",
+    }  # fmt: skip

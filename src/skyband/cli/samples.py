@@ -195,7 +195,14 @@ def doubts() -> None:
     for algorithm in ("DOM", "BS", "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER"):
         for window in STREAMS:
             play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
-    play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH, semantics="u-kranks"))
+    for emit in EMITS:
+        for semantics, algorithm in (("u-kranks", "DOM"), ("u-topk", "BS"), ("pt-k", "DOM"), ("pk-topk", "BS")):
+            threshold = 0.3 if semantics == "pt-k" else None
+            query = sb.TopKUncertain(
+                3, by="x", window=TIMED, group=EACH, semantics=semantics, algorithm=algorithm, threshold=threshold
+            )
+            play(query, emit=emit)
+    play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH))
     for emit in EMITS:
         play([sb.TopKUncertain(k, by="x", window=TIMED, per=EACH) for k in (3, 2)], emit=emit)
 

@@ -240,9 +240,14 @@ class Adapter(Validation):
         """The names of the queries, in the order by which changes are numbered."""
         return list(self.queries)
 
+    @property
+    def places(self) -> dict[str, int]:
+        """Which of the engine's queries has which name."""
+        return {name: place for place, name in enumerate(self.queries)}
+
     def place(self, name: str) -> int:
-        """Which of the engine's queries this is."""
-        return list(self.queries).index(name)
+        """Which of them this is."""
+        return self.places[name]
 
     def answer(self, name: str, spec: Spec, clock: int, groups: Ints | None) -> Columns:
         """The current answers of these groups (None: all) as columns."""
@@ -286,7 +291,7 @@ class Adapter(Validation):
         if self.engine is None or not queries:
             self.queries = queries
             return {}
-        places = {name: place for place, name in enumerate(self.queries)}
+        places = self.places
         predecessors = np.array([places.get(name, -1) for name in queries])
         longest = int(np.argmax([spec.length for spec in self.specs(unit)]))
         self.queries = queries
@@ -355,6 +360,9 @@ class Adapter(Validation):
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         """Take the facts of a snapshot."""
+
+    def reads_stored(self, layout: Mapping[str, str]) -> None:
+        """Arrays of these names come to be restored, of this version or of an older one."""
 
     def after_restore(self) -> None:
         """The engine and the kept columns have come back from a snapshot."""

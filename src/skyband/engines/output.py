@@ -80,20 +80,20 @@ class Output:
         sequences = (
             numbering.of_query[changes.query] if len(numbering.lengths) > 1 else np.zeros(len(changes.query), np.int64)
         )
-        no_arrival = changes.row < 0
         at = changes.instant  # count windows: the number of the step's arrival
-        if numbering.timed or self.deletable or no_arrival.any():
-            at = numbered.before[sequences, changes.group] - 1
-            at[~no_arrival] = numbered.numbers[sequences[~no_arrival], changes.row[~no_arrival]]
         if numbering.offsets is not None:
-            at = changes.instant + numbering.offsets[changes.query]
+            at = self._own_numbers(at, changes.query)
+        elif numbering.timed or self.deletable or (changes.row < 0).any():
+            at, arrived = numbered.before[sequences, changes.group] - 1, changes.row >= 0
+            at[arrived] = numbered.numbers[sequences[arrived], changes.row[arrived]]
         when = changes.instant
         if not numbering.timed and push.times is not None:
             when = numbering.last_times[changes.group]
             if len(numbering.step_times):
                 known = numbering.step_times > BEGINNING
                 when = np.where(known, numbering.step_times, numbering.last_times)[changes.group]
-            when[~no_arrival] = step_times(push)[changes.row[~no_arrival]]
+            arrived = changes.row >= 0
+            when[arrived] = step_times(push)[changes.row[arrived]]
         clocks: Any = push.clocks if numbering.timed else None
         if AT in push.batch.names and len(changes.row):  # of a question over answers, the source's
             at = np.asarray(push.batch.array(AT))[changes.row]
@@ -158,6 +158,11 @@ class Output:
                 columns[OWN] = self._own_time(changes, sequences, fresh)
         return columns | self._keys(changes, fresh) | self._members(changes, sequences, fresh, changes.query)
 
+    def _own_numbers(self, numbers: Ints, queries: Any) -> Ints:
+        """Numbers of arrivals as the queries count them, where these began at different rows."""
+        offsets = self.numbering.offsets
+        return numbers if offsets is None or not offsets.any() else numbers + offsets[queries]
+
     def _own_time(self, of: Changes | Answer, sequences: Ints, fresh: Fresh | None) -> Any:
         """The times of objects themselves."""
         return self._reported(OWN if self.options.inner else "time", of.serial, of.stamp, sequences, fresh)
@@ -177,8 +182,7 @@ class Output:
         """Ids and kept columns of these objects, or of both members of these pairs."""
         names = ("id", *(name for name in self.options.kept if name not in self.groups.names))
         if of.older is None or of.older_stamp is None:
-            offsets = self.numbering.offsets
-            stamps = of.stamp if offsets is None else of.stamp + offsets[queries]
+            stamps = self._own_numbers(of.stamp, queries)
             return {name: self._reported(name, of.serial, stamps, sequences, fresh) for name in names}
         columns = {}
         for name in names:

@@ -45,9 +45,8 @@ def choose_with_reason(query: Query) -> tuple[str, str]:
         alone = getattr(query, "group", None) is None
         row = next(row for row in able if row.alternatives or alone)
         return row.name, f"what auto takes for Ever(): {row.auto}"
-    if getattr(query, "group", None) is not None:
-        row = next(row for row in algorithms(query.kind) if row.alternatives)
-        return row.name, "what auto takes for alternatives: no tuple may be dropped where tuples exclude each other"
+    if getattr(query, "group", None) is not None and query.semantics == "u-topk":  # type: ignore[attr-defined]
+        return "BS", "what auto takes for u-topk among alternatives: a tuple that is dropped might enter the answer"
     count = getattr(query.window, "count", None)
     for row in algorithms(query.kind):
         if count is not None and count <= row.small:
@@ -145,10 +144,16 @@ def _check(row: Algorithm, query: Query) -> None:
             f"{kind}: {name} tests the order of one stream, and per={list(query.per_columns)} makes many. "
             f"Use BLOCK, which is exact for any order, or another of {', '.join(_others(query, lambda _: True))}."
         )
-    if sort == "ever" and row.alternatives and getattr(query, "group", None) is None:
+    if sort == "ever" and row.alternatives and "ever" in row.windows and getattr(query, "group", None) is None:
         raise QueryError(
             f"{kind}: {name} keeps the whole window, and Ever() is all that ever arrived: only alternatives by group= "
             f"need that. Use auto or {', '.join(names(kind, lambda other: other.windows == ('ever',)))}."
+        )
+    if getattr(query, "group", None) is not None and row.name == "DOM" and query.semantics == "u-topk":  # type: ignore[attr-defined]
+        raise QueryError(
+            f"{kind}: DOM drops tuples that newer ones make superfluous, and for u-topk among alternatives "
+            f"(group={query.group!r}) none are: an alternative that comes later can bring any back. "  # type: ignore[attr-defined]
+            "Use auto or BS, or another of the semantics."
         )
     if getattr(query, "group", None) is not None and not row.alternatives:
         able = _others(query, lambda other: other.alternatives)

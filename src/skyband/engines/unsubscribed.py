@@ -105,6 +105,15 @@ class UnsubscribedAdapter(Adapter):
     def shown_keys(self) -> Any:
         return self._validator.shown_keys
 
+    def new_keys(self, validated: Validated) -> Any:
+        """The types of the keys that subscriptions would report, of a batch that is not taken yet."""
+        return self._validator.new_keys(validated)  # type: ignore[attr-defined]
+
+    def seen_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`, of a batch that is not taken yet."""
+        found: dict[str, Any] = getattr(self._validator, "seen_types", dict)()
+        return found
+
     @property
     def validates(self) -> Query:
         """The plain query by which rows are validated."""
@@ -148,8 +157,15 @@ class UnsubscribedAdapter(Adapter):
         arrived = self.numbering.take(push, numbered, deletable=self.deletable)
         return {}, arrived, numbered.too_late
 
-    def can_lend(self, query: Any, unit: int | None) -> bool:
+    @property
+    def is_fresh(self) -> bool:
+        return False  # no plain query joins it, though its key may be the same: it would never be answered
+
+    def can_serve(self, query: Any, unit: int | None) -> bool:
         return False  # it keeps nothing
+
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        return False
 
     def go_on(self, numbers: Start) -> None:
         """Number the next rows from here on."""

@@ -111,7 +111,8 @@ class Loop:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.asked_of(adapter):
                     keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
-                    self.state.over[source].check(source_types(self.state, source, keys))
+                    selected = getattr(adapter, "seen_types", dict)()
+                    self.state.over[source].check(source_types(self.state, source, keys) | selected)
         finally:
             self.state.types = before
 
@@ -150,10 +151,11 @@ class Loop:
     def _revalidate(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Examined:
         """Reject rows because of earlier ones.
 
-        A row that all reject moves no clock, and the clock decides which earlier rows are still valid: validate until
-        nothing changes. That ends, since the first wrong row is right after each round.
+        A row that all reject moves no clock, and in time windows the clock decides which earlier rows are still valid:
+        validate until nothing changes. That ends, since the first wrong row is right after each round.
         """
         codes, alone = examined.codes, examined.validated
+        by_clock = any(adapter.revalidates and adapter.timed for adapter in examined.standing)
         unit = examined.unit
         while True:
             push = self._push(batch, examined, clock, goal, more)
@@ -164,7 +166,7 @@ class Loop:
             accepted = any_of([one.accepted for one in validated], batch.rows)
             settled = bool((accepted == examined.accepted).all())
             examined = replace(examined, validated=validated, accepted=accepted)
-            if settled:
+            if settled or not by_clock:
                 return examined
 
     def _count_rejected(self, examined: Examined) -> None:
@@ -353,9 +355,10 @@ class Loop:
         for key in keys:
             values.append(key if isinstance(key, tuple) else (key,))
             if len(values[-1]) != len(groups.names):
+                instead = f"one of each: {', '.join(groups.names)}" if groups.names else "no key"
                 raise QueryError(
-                    f"{name} has {len(groups.names)} `per` columns {list(groups.names)}, but key={key!r} gives "
-                    f"{len(values[-1])} values."
+                    f"{name} has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values. "
+                    f"Give {instead}."
                 )
         try:
             return groups.find(values)

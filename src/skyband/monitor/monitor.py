@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from skyband.errors import QueryError, StateError
 from skyband.monitor.loop import Loop
+from skyband.monitor.shown import Shown
 from skyband.monitor.snapshot import Callables, load, save
 from skyband.monitor.sources import all_queries, names_of, owner_of
-from skyband.query.html import monitor_html
 from skyband.query.kinds import Query
 from skyband.query.validation import one_of
 from skyband.query.windows import Window
@@ -42,7 +42,7 @@ def in_turn(method: Callable[Concatenate[Monitor, P], R]) -> Callable[Concatenat
     return call
 
 
-class Monitor:
+class Monitor(Shown):
     """Standing queries over one stream of batches.
 
     Any thread may call it: calls take turns, and `answer` sees the state before or after a push.
@@ -371,6 +371,8 @@ class Monitor:
         """
         if not isinstance(trusted, bool):
             raise QueryError(f"restore(trusted={trusted!r}): trusted must be True or False.")
+        if not isinstance(callables, Mapping | None):
+            raise QueryError(f"restore(callables={callables!r}): callables is a mapping of names to scoring functions.")
         return cls._of(Loop(load(data, callables or {}, trusted=trusted, device=device), settles=True))
 
     @classmethod
@@ -379,12 +381,6 @@ class Monitor:
         monitor = cls.__new__(cls)
         monitor._set(loop, "wait")
         return monitor
-
-    def __repr__(self) -> str:
-        return f"Monitor({self.queries!r})"
-
-    def _repr_html_(self) -> str:
-        return monitor_html(self)
 
 
 _MONITORS: WeakSet[Monitor] = WeakSet()

@@ -80,6 +80,8 @@ class Over:
         net = self.loop.state.options.emit == "batch"
         steps = _steps(reported, net=net)
         diff = np.concatenate([one.piece[CHANGES].diff[one.rows] for one in reported])
+        if (diff < 0).all():  # the source may have been replaced by a query whose answers have other columns
+            types = {name: column.type for name, column in self.kept.columns.items()} or types
         ages = np.concatenate([one.ages for one in reported])
         entries = np.concatenate([one.entries for one in reported])
         order = np.lexsort((entries, ages, diff > 0, steps))  # what enters in one step, as it arrived there
@@ -96,6 +98,7 @@ class Over:
             for name, type_ in types.items()
         }
         types = {name: column.type for name, column in fresh.items()}  # of a source that is replaced: as they were
+        self._know(types)
         groups = reported[0].piece[CHANGES].object is not None
         keys = self._keys([fresh[name] for name in (*per, "id")]) if groups else ages
         objects, old = self._follow(diff, keys, entries)
@@ -140,6 +143,19 @@ class Over:
             else:
                 self.members[key] = (int(objects[i]), self.version + i)
         return objects, old
+
+    def _know(self, types: dict[str, Any]) -> None:
+        """Keep these columns of members; those that the source's answers did not have are null."""
+        kept = self.kept
+        if not len(kept) or {name: column.type for name, column in kept.columns.items()} == types:
+            return
+        found, serials = {}, kept.serials.copy()
+        for name, type_ in types.items():
+            column = kept.read(name, serials) if name in kept.columns else pa.nulls(len(serials), type_)
+            alike = column.type == type_ or pa.types.is_null(column.type)
+            found[name] = column.cast(type_) if alike else pa.nulls(len(serials), type_)
+        self.kept = KeptColumns()
+        self.kept.add(serials, found)
 
     def renumber(self, old: Ints) -> None:
         """Know subscriptions by other numbers; old: by the new one, the one before."""

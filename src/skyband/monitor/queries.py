@@ -67,6 +67,7 @@ class StandingQueries(Placement):
     def add(self, name: str, query: Query, fresh: Fresh | None = None) -> None:
         """Add a query, which sees only later arrivals and goes on with the numbers."""
         self._check_name_is_free(name)
+        _check_query(query)
         if getattr(query, "source", None) not in (None, self.state.source):
             over = over_for(self.state, name, query)
             over.loop.queries.add(name, query)
@@ -167,6 +168,7 @@ class StandingQueries(Placement):
 
     def replace(self, name: str, query: Query) -> pa.Table:
         """Ask another question under the same name; returns the changes from the old answer to the new one."""
+        _check_query(query)
         owner = owner_of(self.state, name)
         old = owner.adapter(name).queries[name]
         if getattr(query, "source", None) != owner.source:
@@ -343,8 +345,7 @@ class StandingQueries(Placement):
         options = self.state.options
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
-        if not isinstance(query, Query):
-            raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
+        _check_query(query)
         if MARK in name:
             raise QueryError(f"a query's name has no character 0; got {name!r}.")
         choose(example_of(query) if query.each else query)
@@ -354,6 +355,8 @@ class StandingQueries(Placement):
             )
         if query.needs_id is not None and options.id is None:
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
+        if getattr(query, "decay", None) is not None and options.time is None:
+            raise QueryError(f'{query.kind}: rows fade by their times: name the time column, Monitor(..., time="...").')
         self._check_columns(query)
         if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
@@ -389,3 +392,8 @@ class StandingQueries(Placement):
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )
         self._traits[traits_of(query)] = query
+
+
+def _check_query(query: object) -> None:
+    if not isinstance(query, Query):
+        raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")

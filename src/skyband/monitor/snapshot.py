@@ -18,7 +18,6 @@ from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.ordered_adapter import OrderedAdapter
 from skyband.engines.topk.scorings import BLOCK
 from skyband.engines.topk.similar_adapter import slots_kind
-from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.errors import QueryError, StateError
@@ -249,6 +248,7 @@ def _check_adapter(saved: dict[str, Any]) -> None:
         and isinstance(saved["family"], bool)
         and all(map(_whole, [saved.get("since", 0), *saved["rejected"].values(), *own.get("scoreless", {}).values()]))
     )
+    fit = fit and len(totals[0]) == len(totals[1]) > 0
     if fit and saved["started"]:
         fit = len(lanes) == len(saved["queries"]) and all(len(one) == len(lengths) > 0 for one in totals)
         fit = fit and max(lanes) < len(lengths)
@@ -289,8 +289,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
 def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
     if saved["started"]:
         adapter.start(state.unit)
-        if isinstance(adapter, SlotsAdapter):
-            adapter.slots_engine.reads(saved["arrays"])
+        adapter.reads_stored(saved["arrays"])
         if _describe_adapter(adapter, 0)["arrays"] != saved["arrays"]:
             raise StateError("the state's arrays have fields that this version does not know. Take a new snapshot.")
     adapter.numbering.lengths, adapter.numbering.of_query = saved["lengths"], np.array(saved["lanes"], np.int64)

@@ -28,7 +28,8 @@ def owner_of(state: Any, name: str) -> Any:
 
 def stands(state: Any, name: str) -> bool:
     """Whether a query of this name stands, over rows or answers; no look at the others."""
-    return name in state.adapters or any(stands(over.loop.state, name) for over in state.over.values())
+    inner = (over.loop.state for over in state.over.values())
+    return isinstance(name, str) and (name in state.adapters or any(stands(one, name) for one in inner))
 
 
 def names_of(state: Any) -> list[str]:

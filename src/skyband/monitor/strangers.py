@@ -51,6 +51,8 @@ def check_queries(state: State) -> None:
         standing.checked(name, query)
     for adapter in state.standing():
         _check_shared(adapter)
+        types = getattr(adapter, "key_types", ())
+        require(all(map(_is_plain, types)), "keys have types that snapshots of strangers may have")
         if adapter.engine is not None:
             numbering, lengths = adapter.numbering, adapter.lengths(state.unit)
             require([numbering.lengths[i] for i in numbering.of_query] == lengths, "queries have their numbers")
@@ -116,11 +118,13 @@ def check_numbers(state: State, adapter: Adapter) -> None:
 
 
 def check_stamps(state: State, adapter: Adapter, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Stamps that the time column can hold; of count windows: numbers that have been given."""
+    """Stamps that the time column can hold; of count windows: numbers that have been given. Serials of rows so far."""
     low, high = time_range(state) if adapter.timed else (0, max(int(adapter.numbering.counts.max(initial=0)) - 1, 0))
     high = FAR if state.options.inner else high  # there they are numbers of objects
     for array in arrays.values():
         for name in array.dtype.names or ():
+            if name == "serial":  # in samples too: kernels take those from here on for places in a batch
+                require(within(array[name], -1, state.serial - 1), "rows have arrived")
             if name in STAMPS and array.dtype[name].kind == "i":
                 known = array[name][(array[name] != 0) & (array[name] != -FAR)]
                 require(within(known, low, high), "objects have stamps of the stream")

@@ -288,15 +288,14 @@ class SubscribedQueries:
         adapters = dict.fromkeys(state.subscribed[key] for key in wanted)
         with state.reading(adapters):
             for adapter in adapters:
-                for place, (key, query) in enumerate(adapter.queries.items()):
-                    if key not in wanted:
-                        continue
+                places = adapter.places
+                for key in adapter.queries.keys() & wanted.keys():
+                    query = adapter.queries[key]
                     asked = query.smaller(k, window)
                     _refuse_capped(key, adapter, query, asked)
-                    if adapter.engine is None:
-                        continue
-                    spec = spec_of(asked, state.unit)
-                    found.append((wanted[key], adapter.answer_at(place, spec, state.clock, groups)))
+                    if adapter.engine is not None:
+                        spec = spec_of(asked, state.unit)
+                        found.append((wanted[key], adapter.answer_at(places[key], spec, state.clock, groups)))
         return sorted(found, key=lambda one: one[0])
 
     def _length(self, subscriptions: Subscriptions, window: Any) -> int:

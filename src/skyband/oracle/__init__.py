@@ -281,7 +281,7 @@ class Oracle(Subscribable, OverAnswers):
             raise QueryError(f'{name}: ids are keys here. Name the id column with id="...".')
         numbers: dict[Hashable, int] = {}
         for stream in self._streams.values():
-            if stream.query.per == query.per:
+            if stream.query.per == query.per and getattr(stream.query, "source", None) is None:  # those have their own
                 for key, number in stream.next_numbers().items():
                     numbers[key] = max(number, numbers.get(key, 0))
         made = Unsubscribed if query.each else Stream

@@ -246,13 +246,14 @@ for _name, _what in (
          answers="`stats()` has the precision", scorings="estimated", exact=False, shares=False)  # fmt: skip
 
 _row("DOM", "uncertain", "TopKUncertain", "dom:DOM", "drops what newer, better ones replace",
-     "synopsis_size", auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
+     "synopsis_size", alternatives=True,
+     auto="exact on any stream; it drops tuples that newer, better ones make superfluous")  # fmt: skip
 _row("COMPACT", "uncertain", "TopKUncertain", "compact:COMPACT", "the compact set, for windows without end",
      "compact_size", windows=("ever",),
      auto="nothing expires, so no tuple below the compact set can matter again")  # fmt: skip
 _row("BS", "uncertain", "TopKUncertain", "bs:BS", "the window itself, and a list of its best",
      "synopsis_size", windows=("count", "time", "ever"), alternatives=True, small=1024,
-     auto="no tuple may be dropped where tuples exclude each other")  # fmt: skip
+     auto="rows that exclude each other are remembered anyway")  # fmt: skip
 for _name, _module, _what in (
     ("CSQ", "csq:CSQ", "the compact sets of all suffixes of the window"),
     ("CCSQ", "ccsq:CCSQ", "CSQ, compressed"),

@@ -49,7 +49,7 @@ def whole_number(kind: str, name: str, number: object, least: int, example: str)
 
 
 def number_between(what: str, number: object, low: float, high: float, example: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < high:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not low < number < min(high, 1e308):
         raise QueryError(f"{what} must be a number above {low} and below {high}, such as {example}; got {number!r}.")
     return float(number)
 
@@ -150,8 +150,13 @@ def order_options(query: Any) -> None:
         )
 
 
+def is_word(value: object, words: Iterable[str]) -> bool:
+    """Whether a value is one of these words; an array is none."""
+    return isinstance(value, str) and value in words
+
+
 def one_of(kind: str, name: str, value: object, allowed: tuple[Any, ...]) -> None:
-    if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
         raise QueryError(f"{kind}: {name} is {' or '.join(map(repr, allowed))}; got {value!r}.")
 
 
@@ -214,7 +219,7 @@ def ending_window(kind: str, window: Window) -> None:
 
 def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
     given: Mapping[Any, Any]
-    if parts == "*":
+    if isinstance(parts, str) and parts == "*":
         given = {"*": (0.0, 1.0)}
     elif isinstance(parts, Mapping):
         given = parts

@@ -25,7 +25,8 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must have sky
 
 from skyband.spark.checkpoint import check, state
 from skyband.spark.failure import reason
+from skyband.spark.late_rows import late
 from skyband.spark.pipeline import answers, monitor, rejected
 from skyband.spark.session import session
 
-__all__ = ["answers", "check", "monitor", "pyspark", "reason", "rejected", "session", "state"]
+__all__ = ["answers", "check", "late", "monitor", "pyspark", "reason", "rejected", "session", "state"]

@@ -18,10 +18,10 @@ from skyband.monitor.loop import Loop
 from skyband.monitor.sources import all_queries
 from skyband.query.kinds import Query
 from skyband.query.options import ALL, Options, named
+from skyband.spark.directory import refusals
 from skyband.spark.plan import Plan, compare
 from skyband.spark.seed import SEED, carried, spread
 from skyband.spark.session import session
-from skyband.spark.shard import refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import GroupedData

@@ -26,7 +26,10 @@ CELL = 1 << 12  # bytes that a cell should hold, in a large state
 _WHOLE = 1 << 36  # cells of a smaller state are larger: this over its size, for each costs a round trip
 _DENSE = 16  # times as large may cells be while triggers have rows for most of them
 _AT_ONCE = 256  # cells that a trigger opens at most, or a quarter of its groups
+PORTION = 1 << 23  # bytes of cells that are unpacked together: what a trigger does takes several times as many
 NEVER = np.iinfo(np.int64).max
+# how the reasons end that only the state can give; some begin with a column
+_BY_STATE = ("unknown id", "second row of the same part", "probabilities of a group pass 1", "pair without a score")
 
 
 def _no_entries() -> Ints:
@@ -59,6 +62,16 @@ class Directory:
     def due_by(self, clock: int) -> Ints:
         """The cells with something that expires by then."""
         return np.flatnonzero(self.due <= clock)
+
+    def portions(self, touched: Ints, before: int) -> list[Ints]:
+        """Touched cells in portions of so many bytes, so that memory does not grow with the state.
+
+        before: how many cells there were before `grow`; a new one is with that whose groups move there.
+        """
+        sources, of = np.unique(_fold(touched, before), return_inverse=True)
+        size = self.bytes[sources]
+        number = ((np.cumsum(size) - size) // PORTION)[of]
+        return [touched[number == one] for one in np.unique(number)] or [touched]
 
     def grow(self, groups: int) -> Ints:
         """Open cells until they are small enough; returns the new ones, and those whose groups move there.
@@ -113,3 +126,9 @@ def inventory(state: State, groups: Groups, query_set: QuerySet) -> tuple[NDArra
         (sizes == 0) & ~known & query_set.timed & bool(query_set.per)
     )  # on Spark the arrivals of time windows have no number
     return ~dead, dues, sizes
+
+
+def refusals(described: dict[str, Any]) -> dict[str, int]:
+    """Rejections by reason that only the state could decide; mappers have counted all others."""
+    rejected: dict[str, int] = described["counters"]["rejected"]
+    return {reason: count for reason, count in rejected.items() if reason.endswith(_BY_STATE)}

@@ -23,7 +23,7 @@ from skyband.spark.plan import Plan, labels
 from skyband.spark.seed import SEEDS, seeds_of
 from skyband.spark.shard import Shard
 from skyband.spark.subscriptions import FIRST
-from skyband.spark.task import batch_number, running, spare_collector
+from skyband.spark.task import batch_number, release_memory, running, spare_collector
 from skyband.spark.trigger_rows import TriggerRows
 from skyband.tables.input import time_unit
 
@@ -40,6 +40,7 @@ OUTPUT = StructType(_FIELDS)
 OUTPUT_TO_MERGE = StructType([StructField("merge", StringType()), *_FIELDS])
 _LOG = logging.getLogger("skyband.spark")
 _ROWS = 1 << 17  # of changes that are packed together
+_LARGE = 1 << 24  # bytes that a task takes, from where on it gives memory back at its end
 
 
 class Operator(StatefulProcessor):
@@ -57,6 +58,7 @@ class Operator(StatefulProcessor):
         self.cells = handle.getMapState("cells", "family int, cell int", "data binary")
         self.numbers = {label: number for number, label in enumerate(labels(self.plan.shards))}
         self.reported: set[int] = set()  # shards that have reported their totals in this trigger
+        self.taken = 0  # bytes that came, and that cells have
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
         shard = self._shard(key)
@@ -67,6 +69,7 @@ class Operator(StatefulProcessor):
         rejected: Counter[str] = Counter()  # by reason, in this trigger; the mappers report them to one shard
         for frame in rows:
             for number, blob in zip(frame["family"], frame["blob"], strict=True):
+                self.taken += len(blob)
                 if number <= FIRST:
                     name = list(self.plan.subscribed)[FIRST - number]
                     if shard.wants(name):
@@ -121,6 +124,7 @@ class Operator(StatefulProcessor):
         if self.plan.watermarked and shard.clock is not None:
             self._set_timer(shard)
         totals = {name: total - reported[name] for name, total in (shard.totals() | {"reports": 1}).items()}
+        self.taken += shard.touched
         yield self._row(str(shard.number), **totals, shards=self.plan.shards)
 
     def _set_timer(self, shard: Shard) -> None:
@@ -136,7 +140,8 @@ class Operator(StatefulProcessor):
         return Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
 
     def close(self) -> None:
-        pass
+        if self.taken > _LARGE:
+            release_memory()
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""

@@ -27,6 +27,7 @@ from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
+from skyband.spark.compression import plain_bytes
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, old_name, shard_of, shard_of_query
 
 SEED = "shard int, blob binary"
@@ -225,11 +226,12 @@ def _joined(query_set: QuerySet, given: list[tuple[State, bytes]]) -> State:
 def _form(state: State) -> Any:
     """What must be equal for cells to be read together."""
     facts, parts = describe(state)
-    homes = [
-        {name: fact for name, fact in home.items() if name not in ("arrivals", "late", "rejected", "since")}
-        for home in facts["homes"]
-    ]
-    return json.dumps([homes, facts["groups"], str(parts["types"].schema)])
+    counted = ("arrivals", "late", "rejected", "since")
+    homes = [{name: fact for name, fact in home.items() if name not in counted} for home in facts["homes"]]
+    for home in homes:
+        home["own"] = {name: fact for name, fact in (home["own"] or {}).items() if name != "scoreless"}  # a counter too
+    types = sorted(map(str, parts["types"].schema))  # in the order in which a shard has met them: the clock, or rows
+    return json.dumps([homes, facts["groups"], types])
 
 
 def _shifted(state: State, cell: bytes, shift: int) -> bytes:
@@ -330,7 +332,7 @@ def _keep(state: State, names: set[str]) -> None:
 
 def spread(plan: Plan, frame: pa.Table) -> pa.Table:
     """The rows of one old shard (family, cell, data; -1 is the head) as pieces for the new ones."""
-    stored = {(row["family"], row["cell"]): row["data"] for row in frame.to_pylist()}
+    stored = {(row["family"], row["cell"]): plain_bytes(row["data"]) for row in frame.to_pylist()}
     head = stored.pop((-1, -1))
     keys = labels(plan.shards)
     found = [(keys[shard], blob) for shard, blob in pieces(plan, head, stored)]

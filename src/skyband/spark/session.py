@@ -17,12 +17,18 @@ from pyspark.sql import SparkSession
 from skyband.errors import QueryError
 from skyband.spark.task import PARTITIONS
 
+_PYTHON = "spark.pyspark.python"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 _SETTINGS = {
     _PROVIDER: _ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a trigger writes what it changed
+}
+_DAEMON = {
+    "spark.python.daemon.module": "skyband.spark.daemon",  # workers share what they import
+    # Spark sets it for mappers and not for operators, which gives each kind a daemon and workers of its own
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 _CLASSIC = {"spark.ui.showConsoleProgress": "false"}  # which Spark Connect warns of
 
@@ -59,6 +65,8 @@ def session(master: str | None = None, *, remote: str | None = None, **settings:
     if (master or remote or "").startswith("local"):
         for name in ("spark.driver.bindAddress", "spark.driver.host", "spark.connect.grpc.binding.address"):
             builder = builder.config(name, "127.0.0.1")
+        if _is_this_python(str(settings.get(_PYTHON, os.environ["PYSPARK_PYTHON"]))):
+            builder = builder.config(map=_DAEMON)
     for name, value in settings.items():
         builder = builder.config(name, str(value))
     try:
@@ -126,13 +134,21 @@ def _check_workers(python: str) -> None:
         )
 
 
+def _is_this_python(python: str) -> bool:
+    """Whether a command is the interpreter that runs this, with what is installed beside it."""
+    found = shutil.which(python)
+    if found is None or os.path.dirname(found) != os.path.dirname(sys.executable):
+        return False
+    return os.path.samefile(found, sys.executable)
+
+
 @cache
 def _wrong_with(python: str) -> str | None:
     """Why an interpreter of this machine cannot run skyband's workers; None: it can."""
     found = shutil.which(python)
     if found is None:
         return "is not there"
-    if os.path.dirname(found) == os.path.dirname(sys.executable) and os.path.samefile(found, sys.executable):
+    if _is_this_python(found):
         return None
     code = "import sys, skyband, pandas, pyarrow; print(*sys.version_info[:2], sep='.')"
     try:

@@ -23,7 +23,8 @@ from skyband.monitor.snapshot import cut, describe, join, restore
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import close_gaps
 from skyband.query.kinds import Query
-from skyband.spark.directory import NEVER, Directory, inventory
+from skyband.spark.compression import compressed, plain_bytes
+from skyband.spark.directory import NEVER, Directory, inventory, refusals
 from skyband.spark.forget import SetLoop
 from skyband.spark.journal import FACTS, Journal, Step, has_journal, keep, live, step_bytes, summary, take_again
 from skyband.spark.mappers import moment_of
@@ -34,8 +35,6 @@ from skyband.spark.trees import load_tree, store_tree
 from skyband.spark.trigger_rows import TriggerRows, takes_new_form
 
 Ints = NDArray[np.int64]
-# how the reasons end that only the state can give; some begin with a column
-_BY_STATE = ("unknown id", "second row of the same part", "probabilities of a group pass 1", "pair without a score")
 
 
 class Cells(Protocol):
@@ -63,6 +62,7 @@ class Shard:
         self.journals: dict[QuerySet, Journal] = {}
         self.loops: dict[QuerySet, SetLoop] = {}  # of the sets with a journal, as this trigger leaves them
         self.static: dict[str, str] = {}  # digests of the static tables of subscriptions that were taken
+        self.touched = 0  # bytes of the cells that this trigger may change
         if head is not None:
             self._read(head)
 
@@ -135,12 +135,19 @@ class Shard:
                 continue
             rows = arrived.get(number, TriggerRows(self.plan.order, query_set.per))
             directory = self.directories.setdefault(query_set, Directory())
+            before = len(directory)
             news = [name for name in queries if name in (joining or {})]
             journal, again = self.journals.get(query_set), 0
             everything = changed or bool(news)
             if journal is None and not query_set.root:
                 everything |= query_set in facts and takes_new_form(facts[query_set][0], queries, rows)
             touched = self._touched(query_set, directory, rows, everything)
+            self.numbers[query_set], self.touched = number, self.touched + int(directory.bytes[touched].sum())
+            if journal is None and query_set in facts and query_set.per and not everything and not rows.is_long:
+                yield from self._take_portions(
+                    query_set, rows, directory.portions(touched, before), facts[query_set], now
+                )
+                continue
             state = None
             if changed:
                 state = held.get(query_set)
@@ -178,10 +185,22 @@ class Shard:
                 self._enter(number, loop, directory, step, again)
             else:
                 self._store(number, loop, directory, touched)
-            self.numbers[query_set] = number
         for query_set in [one for one in self.directories if one not in self.facts]:
             del self.directories[query_set]
             self.journals.pop(query_set, None)
+
+    def _take_portions(
+        self, query_set: QuerySet, rows: TriggerRows, portions: list[Ints], facts: tuple[dict[str, Any], Any], now: Any
+    ) -> Iterator[tuple[SetLoop, pa.Table]]:
+        """Let some cells after the others take their rows, so that few are in memory: each as a trigger of its own."""
+        number, directory, clock = self.numbers[query_set], self.directories[query_set], facts[0]["clock"]
+        for cells, mine in zip(portions, rows.among(directory, portions), strict=True):
+            state = self._revive({**facts[0], "clock": clock}, facts[1], self._load(number, directory, cells))
+            loop = SetLoop.of(state, query_set, self.plan.forget)
+            for changes in loop.push(mine, now, more=False):
+                yield loop, changes
+            self._store(number, loop, directory, cells)
+            facts = self.facts[query_set]
 
     def wants(self, name: str) -> bool:
         """Whether rows of subscriptions matter: those of a stream do, those of a static table if it is another one."""
@@ -223,14 +242,16 @@ class Shard:
         wanted = touched[directory.groups[touched] > 0]
         if len(wanted) > max(8, int((directory.groups > 0).sum()) // 2):  # one scan is cheaper than many lookups
             chosen = set(wanted.tolist())
-            return [value[0] for key, value in self.cells.iterator() if key[0] == number and key[1] in chosen]
-        return [self.cells.getValue((number, cell))[0] for cell in wanted.tolist()]
+            mine = (value[0] for key, value in self.cells.iterator() if key[0] == number and key[1] in chosen)
+        else:
+            mine = (self.cells.getValue((number, cell))[0] for cell in wanted.tolist())
+        return list(map(plain_bytes, mine))
 
     def held(self) -> dict[QuerySet, State]:
         """The whole state."""
         stored: dict[int, dict[int, bytes]] = {}
         for key, value in self.cells.iterator():
-            stored.setdefault(key[0], {})[key[1]] = value[0]
+            stored.setdefault(key[0], {})[key[1]] = plain_bytes(value[0])
         found = {}
         for one, number in self.numbers.items():
             mine = stored.get(number, {})
@@ -246,8 +267,7 @@ class Shard:
         """The loop as the last trigger left it, and how many triggers it had to take again."""
 
         def read(cell: int) -> bytes:
-            data: bytes = self.cells.getValue((number, cell))[0]
-            return data
+            return plain_bytes(self.cells.getValue((number, cell))[0])
 
         found = live(self.number, number, journal)
         if found is None:
@@ -335,7 +355,7 @@ class Shard:
         stored = cut(state, groups, chosen, bounds)
         for cell, data, (begin, end) in zip(touched.tolist(), stored, pairwise(bounds.tolist()), strict=True):
             if begin < end:
-                self.cells.updateValue((number, cell), (data,))
+                self.cells.updateValue((number, cell), (compressed(data),))
             elif directory.groups[cell]:
                 self.cells.removeKey((number, cell))
             mine = chosen[begin:end]
@@ -370,12 +390,6 @@ def _take_all(loop: SetLoop, steps: list[Step], read: Callable[[int], bytes]) ->
     for step in steps:
         assert step.cell is not None, "only the first of a list is not stored"
         take_again(loop, read(step.cell))
-
-
-def refusals(described: dict[str, Any]) -> dict[str, int]:
-    """Rejections by reason that only the state could decide; mappers have counted all others."""
-    rejected: dict[str, int] = described["counters"]["rejected"]
-    return {reason: count for reason, count in rejected.items() if reason.endswith(_BY_STATE)}
 
 
 def _dropped(batch: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A task and its run: the number of shards, where the plan does not fix one; and Python's collector.
+"""A task and its run: the number of shards, where the plan does not fix one; Python's collector and memory.
 
 Spark keeps the number of partitions of streaming state in the checkpoint: whatever the session says at a restart, a
 query goes on with the number that it began with, and tells its tasks. Mappers and operator both follow it, so that
@@ -7,9 +7,11 @@ the same program goes on with more or fewer cores. Batch queries have no checkpo
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.taskcontext import TaskContext
 
 from skyband.spark.plan import MOST_SHARDS, Plan
@@ -54,3 +56,11 @@ def spare_collector() -> None:
     _tasks += 1
     if _tasks > 1 and _tasks & (_tasks - 1) == 0 and TaskContext.get() is not None:
         gc.freeze()
+
+
+def release_memory() -> None:
+    """Give back what a large trigger has used: allocators keep it, and the worker may have none like it for long."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)

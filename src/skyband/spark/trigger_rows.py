@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -18,12 +19,14 @@ from numpy.typing import NDArray
 
 from skyband.engines.topk.scorings import OverAxes, distinct_texts, must_part, validate_family, window_scoring
 from skyband.query.kinds import Above, Query, TopK
+from skyband.spark.directory import Directory
 from skyband.spark.mappers import from_bytes, in_order
 from skyband.spark.plan import hash_groups
 from skyband.tables.columns import as_arrow, plain
 from skyband.tables.input import Batch
 from skyband.tables.subscriptions import owner_of
 
+Ints = NDArray[np.int64]
 SLICE = 1 << 20  # rows that are unpacked together
 _MEMORY = 1 << 26  # bytes that need no file
 
@@ -79,6 +82,21 @@ class TriggerRows:
             done = ends
             if parts:
                 yield in_order(_joined(parts, self.order), self.order)
+
+    def among(self, directory: Directory, portions: list[Ints]) -> Iterator[Any]:
+        """The rows of the groups of each portion of cells, in order; {} where there are none. Not of long triggers."""
+        rows = next(self.slices(), None)
+        if rows is None or len(portions) == 1:
+            yield from ({} if rows is None else rows for _ in portions)
+            return
+        portion_of = np.zeros(len(directory), np.int64)
+        for number, cells in enumerate(portions):
+            portion_of[cells] = number
+        cells = directory.address(hash_groups([plain(rows.column(name)) for name in self.per]))
+        places = np.argsort(portion_of[cells], kind="stable")
+        bounds = np.searchsorted(portion_of[cells][places], np.arange(len(portions) + 1))
+        for begin, end in pairwise(bounds.tolist()):
+            yield rows.take(as_arrow(places[begin:end])) if begin < end else {}
 
     @property
     def is_long(self) -> bool:

@@ -123,16 +123,16 @@ class GroupsAdapter(SessionRows, Adapter):
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         scored = Scored(np.empty(batch.rows))
-        reasons = dict(bad_times)
-        named = {name: f"{name} is null" for name in self.of}
-        if self.ids is not None:
-            named |= {cast(str, self.options.id): "id is null"}
-        for name, reason in named.items():
-            column = batch.array(name)
-            reasons[reason] = np.asarray(column.is_null(), np.bool_) if column.null_count else None
-        for reason, rows in reasons.items():
+        for reason, rows in bad_times.items():
             if rows is not None:
                 scored.reject(reason, rows)
+        named = [(name, f"{name} is null") for name in self.of]
+        if self.ids is not None:
+            named.append((cast(str, self.options.id), "id is null"))  # `of` may be a column called "id" too
+        for name, reason in named:
+            column = batch.array(name)
+            if column.null_count:
+                scored.reject(reason, np.asarray(column.is_null(), np.bool_))
         self.arguments.read(batch, scored, self.example)
         if self.algorithm == "SKETCH":  # whose counters only rise
             self.arguments.reject_negative(batch, scored)
@@ -155,6 +155,10 @@ class GroupsAdapter(SessionRows, Adapter):
     def new_keys(self, validated: Validated) -> list[Any]:
         """The types of the keys that are reported, of a batch that is not taken yet."""
         return self.order_keys.shown_of([key.type for key in validated.scored.keys or []])
+
+    def seen_types(self) -> dict[str, Any]:
+        """The types of the columns of `select`, of a batch that is not taken yet."""
+        return self.arguments.shown_types(self.example, seen=True)
 
     def reads(self, batch: Batch | None) -> tuple[str, ...]:
         """The columns of objects, unless that is the Monitor's id, which is kept anyway."""
@@ -261,6 +265,9 @@ class GroupsAdapter(SessionRows, Adapter):
 
     def after_restore(self) -> None:
         self._rebuild_codes()
+        if self.objects.total:
+            self.arguments.check()
+            self.order_keys.check()
 
     def keep_groups(self, codes: Ints) -> None:
         super().keep_groups(codes)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from skyband.engines.invariants import require
 from skyband.errors import BatchError, StateError
 from skyband.query.aggregates import Aggregate
 from skyband.query.expressions import Expression, Operand, parse
@@ -84,9 +85,10 @@ class Arguments:
             if isinstance(one, Expression):
                 one.evaluate(columns, 0)
 
-    def shown_types(self, query: TopKGroups) -> dict[str, Any]:
-        """The Arrow types of the columns of `select`; null: not known yet."""
-        return {name: self.type_of(expression, self.kinds) for name, expression in query.shown.items()}
+    def shown_types(self, query: TopKGroups, *, seen: bool = False) -> dict[str, Any]:
+        """The Arrow types of the columns of `select`; null: not known yet. seen: in a batch that is not taken yet."""
+        kinds = self.seen if seen else self.kinds
+        return {name: self.type_of(expression, kinds) for name, expression in query.shown.items()}
 
     def type_of(self, expression: Expression, of: dict[str, str]) -> Any:
         """The Arrow type of an expression, by the kinds of the arguments of first and last; null: not known yet."""
@@ -213,3 +215,8 @@ class Arguments:
             raise StateError("what is stored of a query's arguments does not fit together. Use an intact copy.")
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
         self.seen = self.kinds
+
+    def check(self) -> None:
+        """Of rows that are there the kinds of their arguments are known."""
+        known = all(str(one.argument) in self.kinds for one in self.aggregates if _has_kind(one))
+        require(known, "the arguments of rows have kinds")

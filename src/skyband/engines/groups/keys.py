@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from skyband.engines.groups.arguments import Arguments
+from skyband.engines.invariants import require
 from skyband.query.aggregates import Id
 from skyband.query.expressions import Operand
 from skyband.query.kinds import TopKGroups
@@ -103,6 +104,22 @@ class GroupKeys:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts["key_types"])))
             self.types = self.seen = [field.type for field in schema]
             self.settled = True
+            fit = len(self.types) == len(self.asked)
+            require(fit and all(map(self._fits, self.asked, self.types)), "keys have the types of their aggregates")
+
+    def _fits(self, key: Any, type_: Any) -> bool:
+        """Whether values of a key can have a type; of ids: as `check` finds, once objects are there."""
+        return isinstance(key, Id) or self.arguments.type_of(key, self.arguments.kinds) == type_
+
+    def check(self) -> None:
+        """Of objects that are there the types of keys are known."""
+        if self.ordered:
+            require(self.settled, "keys of objects have types")
+            of = dict(zip(self.of, (column.type for column in self.objects.columns[-len(self.of) :]), strict=True))
+            for key, type_ in zip(self.asked, self.types, strict=True):
+                if isinstance(key, Id):
+                    alone = key.column or (self.of[0] if len(self.of) == 1 else None)
+                    require(type_ == (of[alone] if alone else pa.struct(list(of.items()))), "ids have their type")
 
 
 def _is_score(type_: Any) -> bool:

@@ -145,7 +145,8 @@ class Pairs(Accounts):
         data = np.zeros((0, len(arrivals.rows)))
         if self.given is None:
             assert arrivals.attributes is not None
-            data = np.stack(arrivals.attributes) if len(arrivals.rows) else np.zeros((self.width, 0))
+            if self.width:  # a score may read no column
+                data = np.stack(arrivals.attributes) if len(arrivals.rows) else np.zeros((self.width, 0))
             note_nulls((self.scoring.program, self.on), data)
         one = arrivals.total == 1
         order = np.arange(len(arrivals.rows)) if one else stable_order(arrivals.groups, arrivals.total)

@@ -297,14 +297,14 @@ class REFILL:
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self.groups.grow(len(now))
-        earlier = self.specs
+        before = [self.specs[was].k if was >= 0 else 0 for was in predecessors.tolist()]
         self._set_queries(specs)
         pieces, groups = [], []
         for g, group in self.groups.there():
             for older, known in group.shown.items():
                 group.shown[older] = {other: _turned(bits, predecessors) for other, bits in known.items()}
-            for query, was in enumerate(predecessors.tolist()):
-                found = self._difference(group, group.pairs[: earlier[was].k], group.pairs[: specs[query].k], query)
+            for query, k in enumerate(before):
+                found = self._difference(group, group.pairs[:k], group.pairs[: specs[query].k], query)
                 pieces += found
                 groups += [g] * len(found)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
@@ -397,4 +397,4 @@ class REFILL:
 
 def _turned(bits: int, predecessors: Ints) -> int:
     """The bits of queries that go on from these."""
-    return sum(1 << query for query, was in enumerate(predecessors.tolist()) if bits >> was & 1)
+    return sum(1 << query for query, was in enumerate(predecessors.tolist()) if was >= 0 and bits >> was & 1)

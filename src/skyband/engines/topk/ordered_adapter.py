@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Changes
 from skyband.engines.id_codes import IdCodes
+from skyband.engines.invariants import require
 from skyband.engines.numbering import Numbered, Start
 from skyband.engines.session_rows import SessionRows
 from skyband.engines.topk.adapter import TopKAdapter
@@ -29,7 +30,7 @@ from skyband.query.windows import Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
-from skyband.tables.orders import Way, as_score, coarse, conform_key, key_array, labels, plain_column
+from skyband.tables.orders import Way, as_score, coarse, conform_key, is_key, key_array, labels, plain_column
 from skyband.tables.push import STEP, Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
 
@@ -295,6 +296,8 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
             return
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts["keys"])))
         self.key_types = [field.type for field in schema]
+        known = len(self.key_types) == len(self.parts)
+        require(known and all(pa.types.is_null(one) or is_key(one) for one in self.key_types), "keys have an order")
 
 
 def rule_of(query: Any, unit: int | None, *, keyed: bool) -> dict[str, Any]:

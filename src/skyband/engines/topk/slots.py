@@ -165,7 +165,7 @@ class Slots:
             self.changes = pool.take(stream.behind(pool.shift), report)
             if self.timed and not self.net:
                 find_steps(self.changes[first : tally[1]], arrivals.now, arrivals.rows)
-            elif not self.net and len(arrivals.rows):
+            elif not self.net and len(arrivals.rows) and len(self.pools) > 1:
                 fill_rows(self.changes[first : tally[1]], arrivals.rows, int(arrivals.now[0]) - pool.shift)
         self.before = max(self.before, last)
         return self._ordered(self.changes[: tally[1]], arrivals, last)
@@ -178,8 +178,11 @@ class Slots:
         if self.net:  # all in one step; numbers of slots may be behind those of the stream
             out["instant"] = last - self.slots["pool"][out["visit"]].astype(np.int64) // SHIFTED
             out["row"] = arrivals.rows[-1] if len(arrivals.rows) else -1
-        columns = empty_columns(len(out))
-        unzip(out, self.count, arrivals.rows[:0], 0, columns)
+        columns, rows, begin = empty_columns(len(out)), arrivals.rows[:0], 0
+        if len(self.pools) == 1 and not self.timed and not self.net and len(arrivals.rows):  # as `fill_rows` does
+            (pool,) = self.pools.values()
+            rows, begin = arrivals.rows, int(arrivals.now[0]) - pool.shift
+        unzip(out, self.count, rows, begin, columns)
         alive = self._alive(arrivals) if arrivals.wants_alive else np.zeros(arrivals.size, np.bool_)
         return Changes(columns[0], np.zeros(len(out), np.int64), *columns[1:], alive)
 

@@ -188,7 +188,7 @@ class SlotsAdapter(TopKAdapter):
             return list(self.queries), np.arange(len(self.queries))
         if self._order is None:
             names = sorted(self.queries, key=self.slots.__getitem__) if self.slots else list(self.queries)
-            places = np.zeros(self.slots_engine.count, np.int64)
+            places = np.zeros(self.slots_engine.count, np.int32)
             places[[self.slots[name] for name in names]] = np.arange(len(names))
             self._order = names, places
         return self._order
@@ -197,11 +197,15 @@ class SlotsAdapter(TopKAdapter):
         """Changes by the places of their queries' names."""
         if not columns:
             return columns
-        places = self._by_slot()[1][columns["query"]]
+        names, by_slot = self._by_slot()
+        if len(names) == len(by_slot):  # every slot is taken, so places are slots
+            return columns
+        places = by_slot[columns["query"]]
         return columns | {"query": places, CHANGES: replace(columns[CHANGES], query=places)}
 
-    def place(self, name: str) -> int:
-        return self.slots[name]
+    @property
+    def places(self) -> dict[str, int]:
+        return self.slots
 
     # --- rows
 

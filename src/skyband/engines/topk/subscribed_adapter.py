@@ -22,6 +22,7 @@ from skyband.engines.topk.subscribed_slots import SubscribedSlots
 from skyband.errors import BatchError, QueryError
 from skyband.query.expressions import columns_in
 from skyband.query.expressions.evaluation import evaluate
+from skyband.query.validation import whole_number
 from skyband.tables.columns import as_arrow, distinct
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -253,6 +254,7 @@ class SubscribedAdapter(SubscribedSlots):
 
     def answers(self, entries: Ints, clock: int, k: int | None, length: int | None) -> tuple[Ints, Columns]:
         """The answers of these subscriptions as columns, and which subscription each row is of."""
+        k = None if k is None else whole_number("TopK", "k", k, 1, "10")
         if self.engine is None or not len(entries):
             return np.empty(0, np.int64), {}
         slots, own = self.table.slot[entries], self.table.columns

@@ -7,8 +7,9 @@ csq.py, ccsq.py,    the paper's synopses (section 4, Algorithms 1 and 2), and th
 scsq.py,            (section 3): each is a QueueEngine (queue_engine.py, queue_groups.py)
 scsq_buffer.py,
 compact.py
-exclusive.py        BS for alternatives that exclude each other, in Python: a Synopsis (synopsis.py) in a SynopsisEngine
+exclusive.py        BS and DOM for alternatives that exclude each other; rivals.py: which rows are rejected because of
+                    them; first_version.py: snapshots of version 0.1
 changes.py          arrivals by group; answers and changes as the contract wants them
 size_model.py       expected sizes, for `explain`
-kernels/            the steps of all engines but exclusive.py
+kernels/            the steps of all engines
 """

@@ -14,6 +14,6 @@ from skyband.engines.uncertain.front_engine import FrontEngine
 
 
 class BS(FrontEngine):
-    """The window of independent tuples; exclusive.py has BS for alternatives that exclude each other."""
+    """The window of independent tuples; exclusive.py has it for alternatives that exclude each other."""
 
     name = "BS"

@@ -1,269 +1,143 @@
-"""BS for mutually exclusive tuples (x-tuples): alternatives of one object, of which at most one exists.
+"""BS and DOM for alternatives that exclude each other (x-tuples): of those with one name at most one exists.
 
-Beyond the paper, whose tuples are independent. The window is kept whole and walked from the best tuple down, as by BS,
-but a tuple's chance counts how many of the *groups* above it exist, its own left out; a group that gets a second member
-is counted again from its place on. The stop conditions stay sufficient: that a tuple below exists means that none of
-its alternatives in the prefix does, so its chance is part of what the condition bounds (for u-kranks: that at most j of
-the prefix exist).
+Beyond the paper, whose tuples are independent. Tuples that pass `where` are kept as by BS and DOM, with their names,
+and an answer is read by another walk (kernels/exclusive.py). All valid rows that have a name are kept besides, in a
+ring (rivals.py): they decide which rows are rejected.
 
-For pk-topk, pt-k and u-kranks they maintain themselves too, for u-topk they do not (docs/engines/uncertain/bs.md has
-the proof, tests/uncertain/test_alternatives.py the counterexample). No tuple is dropped all the same: which rows are
-rejected depends on all valid alternatives of a name, so a synopsis that drops tuples would not be smaller.
+The stop conditions of pk-topk, pt-k and u-kranks maintain themselves here too, that of u-topk does not
+(docs/engines/uncertain/bs.md has the proof, tests/uncertain/test_alternatives.py the counterexample): DOM refuses it.
 
-Cost: O(k) a tuple alone, O(k d) for one that has alternatives above it; to insert O(W) moves of pointers, and a sum
-over the alternatives of its name. Memory: O(W).
+Cost: as of BS and DOM; a look at the valid alternatives of each arrival; O(k d) for a tuple of the prefix that has
+alternatives above it. Memory: 56 bytes a kept tuple, and 56 to 224 a valid row with a name.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from bisect import bisect_left, insort
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skyband.engines.uncertain.kernels.prefix import TINY
-from skyband.engines.uncertain.semantics import PkTopk, Place, PTk, Semantics, UkRanks, UTopk
-from skyband.engines.uncertain.synopsis import Synopsis, Tuple
-from skyband.engines.uncertain.synopsis_engine import SynopsisEngine
+from skyband.engines.contract import EVER, Arrivals, Changes, Ints, Spec
+from skyband.engines.invariants import are_counts, near, owners, require, within
+from skyband.engines.uncertain.bs import BS
+from skyband.engines.uncertain.changes import Taken
+from skyband.engines.uncertain.dom import DOM
+from skyband.engines.uncertain.first_version import LAYOUT, converted, is_of_first_version
+from skyband.engines.uncertain.front_engine import FrontEngine
+from skyband.engines.uncertain.kernels.exclusive import read_exclusive
+from skyband.engines.uncertain.kernels.records import NAMED, Batch
+from skyband.engines.uncertain.kernels.records import Rivals as Walked
+from skyband.engines.uncertain.kernels.rivals import MOST
+from skyband.engines.uncertain.rivals import ENTRY, Rivals
+from skyband.engines.uncertain.semantics import Place, semantics_of
+from skyband.query.tuning import Tuning
 
-SLACK = 1 + 1e-6  # the probabilities of a group may add up to 1 + 1e-12, in each of several groups
-NEARLY_ONE = 1e-3  # that matters for groups which are absent with a smaller probability
-Choice: TypeAlias = tuple[float, list[int]]
+Records = NDArray[Any]
+State = dict[str, tuple[Records, Ints]]
 
 
-class WholeWindow(Synopsis):
-    """All tuples by age, those of a name too, and the eligible ones by rank."""
+_INTS, _FLOATS = np.empty(0, np.int64), np.empty(0)
+NOTHING = Walked(*[_INTS] * 6, *[_FLOATS] * 3, *[_INTS] * 5)  # memory that a kernel replaces
 
-    def __init__(self, semantics: Semantics) -> None:
-        super().__init__(semantics)
-        self.by_age: list[Tuple] = []
-        self.by_rank: list[Tuple] = []
-        self.by_name: dict[int, list[Tuple]] = {}
 
-    def insert(self, t: Tuple) -> None:
-        insort(self.by_age, t, key=_age)
-        if t.name is not None:
-            insort(self.by_name.setdefault(t.name, []), t, key=_age)
-        if t.eligible:
-            insort(self.by_rank, t, key=_falling)
+@dataclass(frozen=True)
+class Stored:
+    """What a snapshot of version 0.1 names as kept, until something arrives: rows that fail `where` too."""
 
-    def expire(self, low: int) -> None:
-        gone = bisect_left(self.by_age, (low + 1, -1), key=_age)
-        for t in self.by_age[:gone]:
-            if t.name is not None:
-                del self.by_name[t.name][0]
-                if not self.by_name[t.name]:
-                    del self.by_name[t.name]
-            if t.eligible:
-                del self.by_rank[bisect_left(self.by_rank, t.falling, key=_falling)]
-        del self.by_age[:gone]
+    serials: Ints
+    sizes: Ints
 
-    def ranking(self, low: int) -> list[Tuple]:
-        if self.by_age and self.by_age[0].stamp > low:
-            return self.by_rank
-        return [t for t in self.by_rank if t.stamp > low]
 
-    def read(self, semantics: Semantics, tuples: list[Tuple]) -> tuple[int, bool, list[Place]]:
-        prefix: ExclusivePrefix = Choices(semantics.k) if isinstance(semantics, UTopk) else Chances(semantics)
-        enough = False
-        for t in tuples:
-            prefix.add(t)
-            enough = prefix.enough()
-            if enough:
-                break
-        self.work += prefix.passed
-        return prefix.passed, enough, prefix.answer()
+class Exclusive(FrontEngine):
+    """An engine with a front, of tuples that have names."""
 
-    def alternatives(self, name: int) -> list[Tuple]:
-        return self.by_name.get(name, [])
+    tuples: ClassVar[np.dtype[Any]] = NAMED
 
-    def needed(self) -> list[Tuple]:
-        return list(self.by_age)
+    def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool, rivals: Rivals) -> None:
+        self.rivals = rivals
+        self.stored: Stored | None = None
+        self.first_version = False  # is a snapshot of version 0.1 to be read?
+        super().__init__(specs, tuning, timed=timed, net=net)
 
-    def tuples(self) -> set[Tuple]:
-        return set(self.by_age)
+    def take(self, arrivals: Arrivals) -> Changes:
+        self.stored = None
+        return super().take(arrivals)
+
+    def _batch(self, here: Taken, arrivals: Arrivals) -> Batch:
+        names, named = np.ascontiguousarray(here.names), np.ascontiguousarray(here.named)
+        return super()._batch(here, arrivals)._replace(names=names, named=named, rivals=NOTHING)
+
+    def _places(self, spec: Spec, ranking: Records) -> list[Place]:
+        one = semantics_of(spec)
+        at, rank, chance, result = read_exclusive(ranking, one.k, one.code, one.threshold)
+        many = int(result[-1])
+        places = zip(at[:many].tolist(), rank[:many].tolist(), chance[:many].tolist(), strict=True)
+        return [Place(*place) for place in places]
+
+    def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
+        self.stored = None
+        return super().refit(specs, predecessors, now)
+
+    def serials(self, groups: Ints | None = None) -> tuple[Ints, Ints]:
+        if self.stored is not None and groups is None:
+            return self.stored.serials, self.stored.sizes
+        return super().serials(groups)
+
+    def reset_groups(self, groups: Ints) -> None:
+        self.rivals.drop(groups)
+        super().reset_groups(groups)
 
     @property
-    def space(self) -> int:
-        return len(self.by_age)
+    def nbytes(self) -> int:
+        return super().nbytes + self.rivals.nbytes
 
-    def check(self) -> None:
-        assert self.by_age == sorted(self.by_age, key=_age)
-        assert self.by_rank == sorted((t for t in self.by_age if t.eligible), key=_falling)
-        named = [t for t in self.by_age if t.name is not None]
-        assert self.by_name == {name: [t for t in named if t.name == name] for name in {t.name for t in named}}
+    # --- snapshots
 
+    def reads(self, layout: Mapping[str, str]) -> None:
+        """The names of the arrays that come to be restored: those of version 0.1, or this version's."""
+        self.first_version = is_of_first_version(layout)
 
-class ExclusivePrefix(ABC):
-    """A prefix of the ranking: groups of alternatives, in order of their best members."""
+    def snapshot(self, groups: Ints) -> State:
+        if self.first_version:
+            return {name: (np.empty(0, dtype), groups) for name, dtype in LAYOUT.items()}
+        self.stored = None
+        entries, sizes = self.rivals.entries(groups, np.maximum(self.state.groups["now"], -EVER))
+        counts = (sizes, np.ones(len(groups), np.int64))
+        return super().snapshot(groups) | {"rivals": (entries, sizes), "named": counts}
 
-    rows: list[Any]  # the state after each group, beginning with none
-
-    def __init__(self, k: int) -> None:
-        self.k = k
-        self.passed = 0
-        self.places: dict[int, int] = {}  # of named groups
-        self.members: list[list[tuple[int, float]]] = []  # of each group: ranks and probabilities
-        self.sums: list[float] = []  # of the members' probabilities
-
-    def add(self, t: Tuple) -> None:
-        """The next tuple becomes a member of its group; a new group is at the end."""
-        at = len(self.members) if t.name is None else self.places.setdefault(t.name, len(self.members))
-        if at == len(self.members):
-            self.members.append([])
-            self.sums.append(0.0)
-        groups = len(self.members)
-        row = self.rows[at]
-        for other in range(at + 1, groups):  # all but its own
-            row = self.after(row, other)
-        self.see(t.p, row)
-        self.members[at].append((self.passed, t.p))
-        self.sums[at] = self.sums[at] + t.p
-        self.passed += 1
-        del self.rows[at + 1 :]
-        for other in range(at, groups):
-            self.rows.append(self.after(self.rows[-1], other))
-
-    @abstractmethod
-    def after(self, row: Any, at: int) -> Any:
-        """The state with one group more."""
-
-    @abstractmethod
-    def see(self, p: float, row: Any) -> None:
-        """Note a tuple of this probability; row: the state of the groups above it without its own."""
-
-    @abstractmethod
-    def enough(self) -> bool:
-        """Is it certain that no tuple below is in the answer?"""
-
-    @abstractmethod
-    def answer(self) -> list[Place]:
-        """The answer, in order of rank (u-kranks: of the rank held)."""
-
-    def surely(self, bound: float, value: float) -> bool:
-        """Is the value at least the bound, whatever the last bits of both say?"""
-        if any(self.absent(at) < NEARLY_ONE for at in self.places.values()):  # sums may pass 1 by 1e-12
-            return value >= bound * SLACK + 1e-9
-        return bound == 0 or (bound > TINY and value >= bound * SLACK)
-
-    def absent(self, at: int) -> float:
-        """The probability that no member of the group exists."""
-        return max(0.0, 1 - self.sums[at])
+    def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
+        if self.first_version:
+            sizes = state["many"]
+            self.first_version, self.stored = False, Stored(state["tuples"]["serial"].astype(np.int64), sizes)
+            state = converted(self, state, trusted=trusted)
+        sizes = state["named"]
+        require(
+            len(sizes) == len(state["pasts"]) and are_counts(sizes, len(state["rivals"])), "groups have their names"
+        )
+        if not trusted:
+            check_rivals(state)
+            require(within(state["past"]["named"], 0, 1), "tuples have a name, or none")
+        super().restore(state, trusted=trusted)
+        self.rivals.restore(np.asarray(state["rivals"], ENTRY), sizes)
 
 
-class Chances(ExclusivePrefix):
-    """pk-topk, pt-k, u-kranks: the distribution of how many groups exist, after each group in turn."""
-
-    def __init__(self, semantics: Semantics) -> None:
-        super().__init__(semantics.k)
-        self.semantics = semantics
-        self.rows = [np.array([1.0] + [0.0] * (semantics.k - 1))]
-        self.holds: list[np.ndarray] = []
-
-    def see(self, p: float, row: np.ndarray) -> None:
-        self.holds.append(p * row)
-
-    def after(self, row: np.ndarray, at: int) -> np.ndarray:
-        above = np.concatenate([[0.0], row[:-1]])
-        return above * self.sums[at] + row * self.absent(at)
-
-    def chances(self) -> list[float]:
-        return [float(np.cumsum(holds)[-1]) for holds in self.holds]  # one after the other, as the oracle adds
-
-    def enough(self) -> bool:
-        exactly, k = self.rows[-1], self.k
-        if isinstance(self.semantics, UkRanks):
-            return len(self.holds) >= k and self._every_rank()
-        few = float(exactly.sum())
-        if isinstance(self.semantics, PTk):
-            return self.surely(few, self.semantics.threshold)
-        assert isinstance(self.semantics, PkTopk)
-        chances = sorted(self.chances(), reverse=True)
-        return len(chances) >= k and self.surely(few, chances[k - 1])
-
-    def _every_rank(self) -> bool:
-        """Is every rank decided: a tuple below holds rank j + 1 only if at most j of the prefix exist.
-
-        The most probable number of them says less here, since a group of the prefix may still get members.
-        """
-        most = np.cumsum(self.rows[-1])
-        best = np.max(self.holds, axis=0)
-        return all(self.surely(float(most[j]), float(best[j])) for j in range(self.k))
-
-    def answer(self) -> list[Place]:
-        if isinstance(self.semantics, UkRanks):
-            found = []
-            for j in range(self.k if self.holds else 0):
-                column = [float(holds[j]) for holds in self.holds]
-                best = max(column)
-                if best > 0:
-                    found.append(Place(column.index(best), j + 1, best))
-            return found
-        chances = self.chances()
-        if isinstance(self.semantics, PTk):
-            return [Place(i, 0, chance) for i, chance in enumerate(chances) if chance > self.semantics.threshold]
-        order = sorted(range(len(chances)), key=lambda i: -chances[i])[: self.k]  # stable: ties go to the higher rank
-        return [Place(i, 0, chances[i]) for i in sorted(order)]
+class ExclusiveBS(Exclusive, BS):
+    """The window of alternatives."""
 
 
-class Choices(ExclusivePrefix):
-    """u-topk: the best choice of j groups, and of a member of each, after each group in turn.
-
-    A choice is (probability, ranks negated, worst first): of equal ones the larger has the higher worst member.
-    """
-
-    def __init__(self, k: int) -> None:
-        super().__init__(k)
-        self.rows = [{0: (1.0, [])}]
-        self.best: Choice | None = None
-
-    def see(self, p: float, row: dict[int, Choice]) -> None:
-        if self.k - 1 in row:
-            chance, ranks = row[self.k - 1]
-            answer = (chance * p, [-self.passed, *ranks])
-            self.best = answer if self.best is None else max(answer, self.best)
-
-    def after(self, row: dict[int, Choice], at: int) -> dict[int, Choice]:
-        absent = self.absent(at)
-        longer: dict[int, Choice] = {}
-        for count, (chance, ranks) in row.items():
-            choices = [(count, (chance * absent, ranks))]
-            if count + 1 < self.k:
-                choices += [(count + 1, (chance * p, sorted([-rank, *ranks]))) for rank, p in self.members[at]]
-            for size, choice in choices:
-                longer[size] = max(choice, longer.get(size, choice))
-        return longer
-
-    def enough(self) -> bool:
-        top = 0.0 if self.best is None else self.best[0]
-        return self.surely(max(chance for chance, _ in self.rows[-1].values()), top)
-
-    def answer(self) -> list[Place]:
-        if self.best is None or self.best[0] <= 0:
-            return []
-        return [Place(-rank, 0, self.best[0]) for rank in reversed(self.best[1])]
+class ExclusiveDOM(Exclusive, DOM):
+    """What newer, better ones do not replace."""
 
 
-class ExclusiveBS(SynopsisEngine):
-    """BS for queries with `group=`."""
-
-    name = "BS"
-    synopsis = WholeWindow
-    whole = True
-
-    def alternatives(self, group: int, name: int) -> list[Tuple]:
-        """The kept tuples that one of this name excludes."""
-        if group >= len(self.groups):
-            return []
-        synopsis = self.groups[group].synopsis
-        assert isinstance(synopsis, WholeWindow)
-        return synopsis.alternatives(name)
-
-
-def _age(t: Tuple) -> tuple[int, int]:
-    return t.age
-
-
-def _falling(t: Tuple) -> tuple[float, int, int]:
-    return t.falling
+def check_rivals(state: Mapping[str, Records]) -> None:
+    """Rows that have names, of a stranger's snapshot: no name has more than it may."""
+    rivals, groups = state["rivals"], owners(state["named"])
+    require(near(rivals["stamp"]), "names have stamps")
+    require(bool(((rivals["p"] > 0) & (rivals["p"] <= 1)).all()), "alternatives exist with a probability in (0, 1]")
+    keys = np.stack([groups, rivals["name"]])
+    _, which = np.unique(keys, axis=1, return_inverse=True)
+    sums = np.bincount(which.reshape(-1), rivals["p"])
+    require(bool((sums <= MOST + 1e-9).all()), "the probabilities of alternatives pass 1 nowhere")

@@ -20,7 +20,7 @@ from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.grouped import rebuild
 from skyband.engines.invariants import are_counts, require
-from skyband.engines.uncertain.changes import at_rest, differences, ordered, ranked, taken
+from skyband.engines.uncertain.changes import Taken, at_rest, differences, ordered, ranked, taken
 from skyband.engines.uncertain.invariants import check_tuples
 from skyband.engines.uncertain.kernels.records import (
     CHANGE,
@@ -36,7 +36,7 @@ from skyband.engines.uncertain.kernels.records import (
     Rules,
 )
 from skyband.engines.uncertain.kernels.steps import take_groups
-from skyband.engines.uncertain.semantics import SEMANTICS, semantics_of
+from skyband.engines.uncertain.semantics import SEMANTICS, Place, semantics_of
 from skyband.query.tuning import Tuning
 
 Records = NDArray[Any]
@@ -51,14 +51,18 @@ class FrontEngine:
     drops: ClassVar[bool] = False  # are tuples removed that newer ones make superfluous?
     block: ClassVar[int] = 65536  # arrivals that are taken before they join the window
     least: ClassVar[int] = 64  # tuples in a front, and in a window before it is swept
+    tuples: ClassVar[np.dtype[Any]] = TUPLE  # as kernels see them
 
     def __init__(self, specs: tuple[Spec, ...], tuning: Tuning, *, timed: bool, net: bool) -> None:
         self.timed = timed
         self.net = net
         self._serve(specs)
-        self.state = Kept(_arena(), _arena(), np.empty(0, GROUP), np.empty(0, VIEW))
+        self.state = Kept(self._arena(), self._arena(), np.empty(0, GROUP), np.empty(0, VIEW))
         changes = np.empty(64, CHANGE)  # kept between pushes, since new memory costs more than writing
-        self.reported = Reported(_arena(), self._bits(0), _zeros(0), _zeros(2), changes, _zeros(2))
+        self.reported = Reported(self._arena(), self._bits(0), _zeros(0), _zeros(2), changes, _zeros(2))
+
+    def _arena(self) -> Arena:
+        return Arena(np.empty(0, self.tuples), np.empty(0, RUN), _zeros(1))
 
     def _serve(self, specs: tuple[Spec, ...]) -> None:
         self.specs = specs
@@ -80,6 +84,11 @@ class FrontEngine:
         return np.zeros((slots, words if self.bits == self.own else max(words, 1 + self._own_words)), np.uint64)
 
     @property
+    def words(self) -> int:
+        """Of the bits of a slot."""
+        return int(self.reported.entered.shape[1])
+
+    @property
     def _own_words(self) -> int:
         return (sum(self.own) + 63) // 64
 
@@ -99,7 +108,7 @@ class FrontEngine:
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
         here = taken(self, arrivals)
-        batch = Batch(here.keys, here.probabilities, here.stamps, here.now, here.rows, here.visits, arrivals.serial)
+        batch = self._batch(here, arrivals)
         how = (self.semantics, self.timed, self.net, arrivals.more, self.drops, self.block, self.least)
         rules = Rules(self.queries, self.widest, self.k, *how)
         self.reported.written[:] = 0
@@ -113,6 +122,10 @@ class FrontEngine:
             kept = _runs(self.state.window, batch.visits["group"])["serial"] - arrivals.serial
             alive[kept[kept >= 0]] = True
         return ordered(self, out, here, arrivals, alive, idle=bool(idle))
+
+    def _batch(self, here: Taken, arrivals: Arrivals) -> Batch:
+        """The arrivals as kernels see them."""
+        return Batch(here.keys, here.probabilities, here.stamps, here.now, here.rows, here.visits, arrivals.serial)
 
     def _set_arrays(
         self, window: Records, front: Records, answers: Records, entered: Any, free: Ints, changes: Records
@@ -129,12 +142,12 @@ class FrontEngine:
         self.state = Kept(
             _with_runs(old.window, more),
             _with_runs(old.front, more),
-            np.concatenate([old.groups, self._groups(more)]),
+            np.concatenate([old.groups, self.empty_groups(more)]),
             np.concatenate([old.views, _views(more * Q)]),
         )
         self.reported = self.reported._replace(answers=_with_runs(self.reported.answers, more * Q))
 
-    def _groups(self, size: int) -> Records:
+    def empty_groups(self, size: int) -> Records:
         """So many groups without tuples."""
         groups = np.zeros(size, GROUP)
         groups["level"], groups["target"] = -np.inf, self.least
@@ -153,7 +166,7 @@ class FrontEngine:
         views = (groups[:, None] * len(self.specs) + np.arange(len(self.specs))).reshape(-1)
         for arena, chosen in ((self.state.window, groups), (self.state.front, groups), (self.reported.answers, views)):
             arena.runs["head"][chosen], arena.runs["size"][chosen] = arena.runs["start"][chosen], 0
-        self.state.groups[groups], self.state.views[views] = self._groups(1), _views(1)
+        self.state.groups[groups], self.state.views[views] = self.empty_groups(1), _views(1)
 
     # --- answers
 
@@ -164,18 +177,22 @@ class FrontEngine:
             return ranked(_runs(answers, places), chosen, answers.runs["size"][places], spec)
         found = [self._read(g, spec, int(now[g])) for g in chosen.tolist()]
         sizes = np.array([len(one) for one in found], np.int64)
-        return ranked(np.concatenate([np.empty(0, TUPLE), *found]), chosen, sizes, spec)
+        return ranked(np.concatenate([np.empty(0, self.tuples), *found]), chosen, sizes, spec)
 
     def _read(self, g: int, spec: Spec, now: int) -> Records:
         """The answer of a group, from its window."""
         window = _run(self.state.window, g)
         window = window[window["stamp"] > now - spec.length]
         order = _by_rank(window)
-        _, _, places = semantics_of(spec).read(window["p"][order].tolist())
+        places = self._places(spec, window[order])
         found = window[order[[one.at for one in places]]] if places else window[:0]
         found["p"] = [one.probability for one in places]
         found["mark"] = [one.rank for one in places]
         return found
+
+    def _places(self, spec: Spec, ranking: Records) -> list[Place]:
+        """The answer from tuples in order of rank."""
+        return semantics_of(spec).read(ranking["p"].tolist())[2]
 
     def refit(self, specs: tuple[Spec, ...], predecessors: Ints, now: Ints) -> Changes:
         self._grow(len(now))
@@ -221,7 +238,7 @@ class FrontEngine:
             window = _run(self.state.window, g)
             window["mark"] = [slots.get(serial, -1) for serial in window["serial"].tolist()]
         self.reported = self.reported._replace(
-            answers=_placed(np.concatenate([np.empty(0, TUPLE), *answers]), [len(one) for one in answers]),
+            answers=_placed(np.concatenate([np.empty(0, self.tuples), *answers]), [len(one) for one in answers]),
             entered=rows,
             free=_zeros(len(rows)),
             slots=np.array([len(rows), 0]),
@@ -299,11 +316,11 @@ class FrontEngine:
         }
 
     def restore(self, state: Mapping[str, Records], *, trusted: bool = True) -> None:
-        types = {"past": TUPLE, "pasts": RUN, "state": GROUP, "views": VIEW, "answers": TUPLE, "lanes": RUN}
+        types = {"past": self.tuples, "pasts": RUN, "state": GROUP, "views": VIEW, "answers": self.tuples, "lanes": RUN}
         arrays = {name: recast(state[name], dtype).copy() for name, dtype in types.items()}
         window, groups, views, answers = arrays["past"], arrays["state"], arrays["views"], arrays["answers"]
         sizes, lengths, slotted = arrays["pasts"]["size"], arrays["lanes"]["size"], window["mark"] >= 0
-        G, Q, words = len(groups), len(self.specs), self.reported.entered.shape[1]
+        G, Q, words = len(groups), len(self.specs), self.words
         require(len(sizes) == G and are_counts(sizes, len(window)), "groups have their tuples")
         require(len(views) == len(lengths) == G * Q and are_counts(lengths, len(answers)), "groups have their answers")
         many, old = int(slotted.sum()), self._own_words
@@ -314,7 +331,7 @@ class FrontEngine:
         entered = np.asarray(state["marks"], np.uint64).reshape(-1, old if narrow else words).copy()
         entered = self._widened(entered) if narrow else entered
         window["mark"][slotted] = np.arange(len(entered))
-        self.state = Kept(_placed(window, sizes), _with_runs(_arena(), G), groups, views)
+        self.state = Kept(_placed(window, sizes), _with_runs(self._arena(), G), groups, views)
         self.reported = self.reported._replace(
             answers=_placed(answers, lengths),
             entered=entered,
@@ -343,10 +360,6 @@ class FrontEngine:
 
 def _zeros(size: int) -> Ints:
     return np.zeros(size, np.int64)
-
-
-def _arena() -> Arena:
-    return Arena(np.empty(0, TUPLE), np.empty(0, RUN), _zeros(1))
 
 
 def _with(arena: Arena, records: Records) -> Arena:

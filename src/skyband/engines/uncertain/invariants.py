@@ -82,7 +82,7 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
         oldest = by_run(np.minimum, np.where(before, NEVER, window["stamp"]), sizes, NEVER)
         require(now is None or (oldest > now - engine.queries["length"][q]).all(), "what is due has left")
     require(within(views["guess"], 0, FAR // 4) and not np.isnan(views["floor"]).any(), "views have a floor")
-    require(near(views["low"][views["low"] > -NEVER]), "views have a clock")
+    require(within(views["low"][views["low"] > -NEVER], -FAR, FAR - 1), "views have a clock")
     answers, each = reported.answers, reported.answers.runs["size"]
     shown, by_rank = runs(answers.records, answers.runs, np.arange(G * Q)), engine.semantics == UK
     if not groups["open"].any():

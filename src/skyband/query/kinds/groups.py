@@ -24,6 +24,7 @@ from skyband.query.validation import (
     condition,
     directions,
     each_or_whole_number,
+    is_word,
     order_options,
     source_window,
 )
@@ -331,7 +332,7 @@ def _columns(of: Any) -> str | tuple[str, ...] | None:
     if of is None:
         return None
     names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, Iterable) else (of,)
-    column_names("TopKGroups: of", [one for one in names if one not in RESERVED])
+    column_names("TopKGroups: of", [one for one in names if not is_word(one, RESERVED)])
     if len(set(names)) < len(names) or not names:
         raise QueryError(f"TopKGroups: of={of!r} must name at least one column, and each once.")
     return names if len(names) > 1 else names[0]
@@ -367,10 +368,13 @@ def _half_life(decay: Any) -> str | float:
                 f'TopKGroups: decay={decay!r} is no half-life: it must be a duration such as "1 hour". {error.said}'
             ) from None
     number = not isinstance(decay, bool) and isinstance(decay, int | float | np.integer | np.floating)
-    if not number or not 0 < decay < math.inf:
+    try:
+        value = float(decay) if number else math.nan
+    except OverflowError:
+        value = math.inf
+    if not 0 < value < math.inf:
         raise QueryError(
             'TopKGroups: decay is a half-life: a duration such as "1 hour", or a positive number of units of an '
             f"integer time column; got {decay!r}."
         )
-    value = float(decay)
     return int(value) if value.is_integer() and value < 2**53 else value

@@ -19,6 +19,7 @@ from skyband.query.validation import (
     condition,
     direction,
     each_or_whole_number,
+    is_word,
     moving_window,
     part_bounds,
     whole_number,
@@ -123,7 +124,7 @@ class TopKIncomplete(Query):
         if self.any_parts:
             self._check_any_parts()
         self._check_combine([part for part, _ in self.parts])
-        if self.repeat not in (None, "last", "max", "sum"):
+        if self.repeat is not None and not is_word(self.repeat, ("last", "max", "sum")):
             raise QueryError(f'TopKIncomplete: repeat {self.repeat!r} is unknown. Use None, "last", "max" or "sum".')
         if self.at_most is not None:
             self._check_promise()
@@ -165,7 +166,7 @@ class TopKIncomplete(Query):
 
     def _check_any_parts(self) -> None:
         """How many parts are missing is not known where none is named."""
-        if self.combine not in ("sum", "max"):
+        if not is_word(self.combine, ("sum", "max")):
             raise QueryError(
                 f'TopKIncomplete: parts="*" go with combine="sum" or "max"; got combine={self.combine!r}. How many '
                 "parts an object lacks, each of which would count as its low, is not known. Name the parts."
@@ -187,10 +188,12 @@ class TopKIncomplete(Query):
             if self.combine.needs:
                 raise QueryError(f"TopKIncomplete: combine={self.combine!r}: Each is for k and the window here.")
             used, falling = self.combine.columns, [part for part, weight in self.combine.terms if weight < 0]
-        elif self.combine in ("sum", "mean", "min", "max"):
+        elif is_word(self.combine, ("sum", "mean", "min", "max")):
             used, falling = (), []
         elif isinstance(self.combine, str):
             expression = parse(self.combine)
+            if expression.each:
+                raise QueryError(f"TopKIncomplete: combine={self.combine!r}: Each is for k and the window here.")
             rising = dict(recognise(expression).directions)
             used, falling = expression.columns, [part for part in expression.columns if rising.get(part) != 1]
         else:

@@ -75,7 +75,12 @@ class Query:
         less = {} if k is None else {"k": k}
         query = dataclasses.replace(self, **less, window=self.window if window is None else _window(window))  # type: ignore[type-var]
         most: Any = getattr(self, "k", 0)
-        if k is not None and k > most:
+        asked: Any = getattr(query, "k", 0)
+        if k is not None and not isinstance(asked, int):
+            raise QueryError(f"k={k!r}: k must be a whole number. Did you mean k=1?")
+        if k is not None and not isinstance(most, int):
+            raise QueryError(f"k={k}: the query's own k is {most!r}, not one number. Ask without k.")
+        if k is not None and asked > most:
             raise QueryError(f"k={k}: the query keeps only what its own k={most} needs. Ask for at most that.")
         if window is not None:
             _fits(self.window, query.window)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+
 from skyband.errors import QueryError
 from skyband.query.each import Each
 from skyband.query.kinds.query import Query
@@ -18,6 +20,7 @@ from skyband.query.validation import (
     condition,
     directions,
     each_or_whole_number,
+    is_word,
     number_between,
     one_of,
     order_options,
@@ -142,11 +145,11 @@ class TopK(Query):
         self._set("additional", whole_number(self.kind, "additional", self.additional, 0, "10"))
         if self.buffer is not None:
             self._set("buffer", whole_number(self.kind, "buffer", self.buffer, 1, "2000"))
-        if self.index not in (None, True, False):
+        if not (self.index is None or isinstance(self.index, bool | np.bool_)):
             raise QueryError(f"{self.kind}: index must be True, False or None (where it helps); got {self.index!r}.")
         if self.cells is not None:
             self._set("cells", whole_number(self.kind, "cells", self.cells, 1, "20736"))
-        if self.view is not None and self.view != "dynamic":
+        if self.view is not None and not is_word(self.view, ("dynamic",)):
             self._set("view", whole_number(self.kind, "view", self.view, self.most, "30"))
 
     def _check_k(self) -> None:

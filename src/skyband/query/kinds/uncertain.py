@@ -18,6 +18,7 @@ from skyband.query.validation import (
     direction,
     each_or_number,
     each_or_whole_number,
+    is_word,
     moving_window,
 )
 from skyband.query.windows import Window
@@ -92,7 +93,7 @@ class TopKUncertain(Query):
             column_names(f"TopKUncertain: {what}", column)
             if not isinstance(column, str):
                 raise QueryError(f"TopKUncertain: {what} is one column, by its name; got {column!r}.")
-        if self.semantics not in get_args(Semantics):
+        if not is_word(self.semantics, get_args(Semantics)):
             raise QueryError(
                 f"TopKUncertain: semantics {self.semantics!r} is unknown. Use one of {', '.join(get_args(Semantics))}."
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -70,15 +69,15 @@ class Global(Scoring):
             )
         for name, function in local.items():
             checked_column("Global", name)
-            if function not in _LOCAL:
+            if not isinstance(function, str) or function not in _LOCAL:
                 raise QueryError(f"Global: {function!r} (of {name}) is unknown. Use one of {', '.join(_LOCAL)}.")
-        if combine not in _COMBINE:
+        if not isinstance(combine, str) or combine not in _COMBINE:
             raise QueryError(f"Global: combine {combine!r} is unknown. Use one of {', '.join(_COMBINE)}.")
         if combine in _DISTANCES and "sum" in local.values():
             raise QueryError(f'Global: the {combine} distance is of differences. Use "absdiff" for every column.')
         factors, texts = _known("weights", weights, local), _known("transform", transform, local)
         for name, factor in factors.items():
-            number = isinstance(factor, int | float) and not isinstance(factor, bool) and math.isfinite(factor)
+            number = isinstance(factor, int | float) and not isinstance(factor, bool) and -1e308 < factor < 1e308
             if not number or (combine in _DISTANCES and factor <= 0):
                 which = "positive " if combine in _DISTANCES else ""
                 raise QueryError(f"Global: the weight of {name} must be a {which}number; got {factor!r}.")

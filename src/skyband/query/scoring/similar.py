@@ -66,7 +66,7 @@ class Similar(Scoring):
     metric: Likeness
 
     def __init__(self, column: str, vector: Iterable[float] | Each, metric: Likeness = "cosine") -> None:
-        if metric not in METRICS:
+        if not isinstance(metric, str) or metric not in METRICS:
             raise QueryError(f"Similar: metric {metric!r} is unknown. Use one of {', '.join(METRICS)}.")
         object.__setattr__(self, "column", checked_column("Similar", column))
         object.__setattr__(self, "packed", vector if isinstance(vector, Each) else _components(vector).tobytes())

@@ -42,6 +42,12 @@ INSTEAD = {
     "OVER": "Row numbers are QUALIFY row_number() OVER (PARTITION BY g ORDER BY x DESC) <= 10.",
     ",": "Rank by one expression, such as 0.7*x + 0.3*y.",
     "TOP": "Write LIMIT 10.",
+    **dict.fromkeys(("%", "PERCENT"), "Say how many: LIMIT 10. A share of the window would move with every row."),
+    "FILTER": "Write the condition into the aggregate: sum(case when x > 1 then 1 else 0 end).",
+    **dict.fromkeys(
+        ("EXCLUDE", "EXCEPT", "REPLACE", "RENAME"),
+        "Write SELECT *: an answer has the columns that Monitor(keep=[...]) names, renamed as {name: column}.",
+    ),
 }
 SAID = (  # arguments with a clause of their own
     *("k", "by", "window", "where", "on", "per", "threshold", "parts", "combine", "repeat"),

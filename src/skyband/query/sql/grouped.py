@@ -8,6 +8,7 @@ says is the score or a key, so in the list it is a column of its own only under 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,9 +56,16 @@ def checked(text: str) -> None:
     _ = parse(text) if mentioned(text) is None else _read(text)
 
 
-def checked_condition(text: str) -> None:
+def checked_condition(text: str, items: list[Item]) -> None:
     """Refuse what is no condition over aggregates."""
-    read("count(*)", text)
+    try:
+        read("count(*)", text)
+    except QueryError:
+        for item in items:
+            if item.alias is not None and (found := re.search(rf"\b{re.escape(item.alias)}\b", text)):
+                said = f"HAVING knows no names of SELECT. Write {item.text} in place of {item.alias}."
+                raise QueryError(said, text, found.start()) from None
+        raise
 
 
 def checked_score(text: str) -> None:

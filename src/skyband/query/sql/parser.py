@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NoReturn
 
 from skyband.errors import QueryError
@@ -346,7 +347,7 @@ class _Reader(KindClauses, RowNumbers):
         return str(item.column)
 
     def _having(self) -> None:
-        self.put("having", self.word.start, self.expression(check=checked_condition))
+        self.put("having", self.word.start, self.expression(check=partial(checked_condition, items=self.items)))
 
     def _approximate(self) -> None:
         if "USING" in self.said:

@@ -44,8 +44,11 @@ class RowNumbers(SelectItems):
         word = self.next()
         if word.upper not in NUMBERS:
             self.fail(word, f"a row number is expected here, as in {_OVER} <= 10")
-        for text in ("(", ")", "OVER", "("):
+        for text in ("(", ")", "OVER"):
             self.expect(text, _OVER)
+        if self.word.kind in ("word", "name"):
+            self.fail(self.word, f"a window is written where it is used, without a name: {_OVER}")
+        self.expect("(", _OVER)
         if self.accept("PARTITION"):
             self.expect("BY", _OVER)
             self.put("per", self.word.start, self.several(lambda: self.name(_OVER)))

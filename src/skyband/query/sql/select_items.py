@@ -14,6 +14,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from skyband.query.expressions import parse
+from skyband.query.sql.clauses import INSTEAD
 from skyband.query.sql.grouped import Item
 from skyband.query.sql.order_clauses import OrderClauses
 from skyband.query.sql.text import CLAUSES
@@ -33,6 +34,14 @@ class SelectItems(OrderClauses):
     places: dict[str, int]
     only_distinct: Word | None = None  # DISTINCT without ON
     each_of: list[str] | None = None  # the columns of DISTINCT ON, unless that is the id
+
+    def expect(self, text: str, example: str) -> None:
+        """Take this word; of what other dialects write here, say what to write instead."""
+        before = self.words[self.at - 1] if self.at else self.word  # FILTER (...) reads as a name at first
+        for word in (self.word, before) if text == "FROM" and not self.follows(text) else ():
+            if word.upper in ("FILTER", "EXCLUDE", "EXCEPT", "REPLACE", "RENAME"):
+                self.fail(word, f"is not taken here. {INSTEAD[word.upper][:-1]}")
+        super().expect(text, example)
 
     # --- names
 

@@ -28,6 +28,7 @@ from skyband.engines.incomplete.kernels.batches import (
 from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.fronts import FIELDS
 from skyband.kernels.compile import close, inlined, uncounted
+from skyband.kernels.hashing import slot_of
 
 ROW = np.dtype(
     [
@@ -110,23 +111,6 @@ class Store(NamedTuple):
 
 
 # ------------------------------------------------------------------------------ the table
-
-
-@inlined
-def mix(name: np.int64, group: int) -> Any:
-    """63 bits of a hash; in halves, so that no product overflows."""
-    bits = np.uint64(name)
-    mixed = (
-        (bits & np.uint64(0xFFFFFFFF)) * np.uint64(0x9E3779B1)
-        ^ (bits >> np.uint64(32)) * np.uint64(0x85EBCA77)
-        ^ np.uint64(group) * np.uint64(0xC2B2AE3D)
-    )
-    return np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(0x7FFFFFFFFFFFFFFF))
-
-
-@inlined
-def slot_of(name: np.int64, group: int, mask: int) -> Any:
-    return mix(name, group) & mask
 
 
 @close

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.incomplete.kernels.linked_store import slot_of
 from skyband.kernels.compile import close, uncounted_kernel
+from skyband.kernels.hashing import slot_of
 
 Records = NDArray[Any]
 UNKNOWN = -(2**31)

@@ -120,3 +120,14 @@ def store_run(objects: Records, lanes: Records, s: int, kept: Records, size: int
     lanes[s]["size"] = size
     move_run(kept, 0, objects, lanes[s]["head"], size)
     settle_run(objects, lanes, s)
+
+
+@close
+def store_some(objects: Records, lanes: Records, s: int, records: Records, chosen: Ints, size: int) -> None:
+    """As `store_run`, of the records that are chosen."""
+    head = lanes[s]["start"] + (lanes[s]["room"] - size) // 2
+    lanes[s]["head"] = head
+    lanes[s]["size"] = size
+    for i in range(size):
+        objects[head + i] = records[chosen[i]]
+    settle_run(objects, lanes, s)

@@ -6,28 +6,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.lane_state import Lanes, settle_run, store_run
+from skyband.engines.topk.kernels.lane_state import Lanes, settle_run, store_some
 from skyband.engines.topk.kernels.state import Floats, Ints, Report
 from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import close, inlined, part, uncounted
 from skyband.kernels.records import NEVER, OBJECT, SILENT, Records
 
+FILLED = 32  # so many are compared at once: what is ranked is filled up to a multiple of it
+
 
 class Merge(NamedTuple):
-    """Scratch: a run and what was found for it, merged."""
+    """Scratch: a run and what was found for it. A place is a rank among both."""
 
-    objects: Records
+    objects: Records  # the run, then the arrivals as they rank
     kept: Records  # those that stay
-    valid: Records
-    places: Ints  # seven rows
+    valid: Records  # by place
+    keys: Floats  # of the arrivals
+    places: Ints  # rows: what is at each place, and others
 
 
 @part
 def new_merge(size: int) -> Merge:
     """Scratch for a run and arrivals, so many together."""
-    return Merge(
-        np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_), np.empty((7, size), np.int64)
-    )
+    objects, kept, valid = np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_)
+    return Merge(objects, kept, valid, np.empty(size + FILLED), np.empty((11, size + FILLED), np.int64))
 
 
 class Found(NamedTuple):
@@ -162,9 +164,9 @@ def take_block(
     objects, lanes, changes = chunk.objects, chunk.lanes, report.changes
     serial, joint, net, tally = report.serial, report.joint, report.net, report.tally
     keys, arrivals, bounds, (stamps, serials, low, high, end) = found.keys, found.places, found.bounds, block
-    merged, kept, valid, places = merge.objects, merge.kept, merge.valid, merge.places
-    order, spare, coming, when = places[0], places[1], places[2], places[3]
-    leaving, until, recent = places[4], places[5], places[6]
+    merged, kept, valid, ranked, places = merge.objects, merge.kept, merge.valid, merge.keys, merge.places
+    order, spare, coming, when, leaving, until = places[0], places[1], places[2], places[3], places[4], places[5]
+    recent, what, stays, rows, newer_ones = places[6], places[7], places[8], places[9], places[10]
     even = joint and stamps[high - 1] - stamps[low] == high - 1 - low == serials[high - 1] - serials[low]  # no look
     for s in range(first, last):
         begin, n = bounds[s - base], bounds[s - base + 1] - bounds[s - base]
@@ -173,107 +175,105 @@ def take_block(
         open_lane(objects, lanes, s, net)
         K, length, slot = lanes[s]["k"], lanes[s]["length"], lanes[s]["slot"]
         bound = end - length  # stamps up to here have left the window at the block's end
-        head, size, count = lanes[s]["head"], lanes[s]["size"], tally[1]
+        head, size, count, newest = lanes[s]["head"], lanes[s]["size"], tally[1], lanes[s]["newest"]
+        for i in range(size):
+            merged[i] = objects[head + i]
         stay, w = 0, 0
         while w < size and stay < K:
-            stay += objects[head + w]["stamp"] > bound
+            stay += merged[w]["stamp"] > bound
             w += 1
-        U = objects[head + w - 1]["key"] if stay == K else -np.inf
-        rank(keys[begin : begin + n], arrivals[begin : begin + n], n, order, spare)
-        i, c, total, top, edge, come, gone = 0, 0, 0, 0, 0, 0, 0
-        while i < size or c < n:
-            if c < n and (i == size or keys[begin + order[c]] >= objects[head + i]["key"]):
-                a = arrivals[begin + order[c]]
-                merged[total]["key"] = keys[begin + order[c]]
-                merged[total]["stamp"] = stamps[low] + a - low if even else stamps[a]
-                merged[total]["serial"] = serials[low] + a - low if even else serials[a]
-                merged[total]["dom"] = merged[total]["inside"] = merged[total]["shown"] = merged[total]["was"] = 0
-                valid[total] = False
-                if keys[begin + order[c]] >= U:
-                    coming[come] = total
-                    when[come] = -a
-                    come += 1
-                c += 1
-            else:
-                merged[total] = objects[head + i]
-                valid[total] = True
+        U = merged[w - 1]["key"] if stay == K else -np.inf
+        while stay == K and w < size and merged[w]["key"] == U:
+            w += 1
+        for c in range(n):
+            a = arrivals[begin + c]
+            ranked[c], rows[c], recent[c] = keys[begin + c], a, stamps[low] + a - low if even else stamps[a]
+        rank(ranked, rows, n, -np.inf, order, spare)
+        count_newer(ranked, rows, recent, n, newer_ones)
+        j, i, come, gone, held, newer = 0, 0, 0, 0, min(K, size), newest
+        edge = held
+        for c in range(n + 1):
+            key = ranked[order[c]] if c < n else -np.inf
+            while i < size and (c == n or merged[i]["key"] > key):  # so many came that rank above it, and are newer
+                merged[i]["dom"] += c
+                what[j], leaving[gone], until[gone] = i, j, -merged[i]["stamp"]
+                valid[j] = True
+                gone += merged[i]["stamp"] <= bound
                 i += 1
-                if i == min(K, size):
-                    edge = total + 1
-                if merged[total]["stamp"] <= bound:
-                    leaving[gone] = total
-                    until[gone] = -merged[total]["stamp"]
-                    gone += 1
-            top += merged[total]["key"] >= U
-            total += 1
+                j += 1
+            if c == n:
+                break
+            a, stamp, dom = rows[order[c]], recent[order[c]], newer_ones[order[c]]
+            if stamp <= newest:  # of an equal time as some that were there
+                for other in range(i):
+                    dom += merged[other]["stamp"] >= stamp
+            merged[size + c]["key"] = key
+            merged[size + c]["stamp"] = stamp
+            merged[size + c]["serial"] = serials[low] + a - low if even else serials[a]
+            merged[size + c]["dom"] = dom
+            merged[size + c]["inside"] = merged[size + c]["shown"] = merged[size + c]["was"] = 0
+            what[j], coming[c], when[c] = size + c, j, -a
+            valid[j] = False
+            come += key >= U
+            edge += i < held
+            newer = max(newer, stamp)
+            j += 1
+        top = w + come if stay == K else size + n
         if not net:
-            rank(when, coming, come, order, spare)
-            rank(until, leaving, gone, recent, spare)
-        c, e, held = 0, 0, min(K, size)
-        while not net and (c < come or e < gone):
-            comes, goes, row = c < come, e < gone, -1
-            if goes:
-                instant = merged[leaving[recent[e]]]["stamp"] + length
-            if comes:
-                p = coming[order[c]]
-                now = merged[p]["stamp"]  # it is not late
-                if goes and (instant < now or (instant == now and not joint)):
-                    comes = False
-                else:
-                    goes, instant, row = goes and instant == now, now, merged[p]["serial"] - serial
-            while goes and e < gone and merged[leaving[recent[e]]]["stamp"] <= instant - length:
+            rank(when, coming, come, -NEVER, order, spare)
+            rank(until, leaving, gone, -NEVER, recent, spare)
+        c = e = 0
+        coming_at = merged[what[coming[order[0]]]]["stamp"] if come and not net else NEVER  # none of them is late
+        leaving_at = length - until[recent[0]] if gone and not net else NEVER
+        while coming_at < NEVER or leaving_at < NEVER:
+            comes = coming_at < leaving_at or (coming_at == leaving_at and joint)
+            p = coming[order[c]] if comes else 0
+            instant = coming_at if comes else leaving_at
+            row = merged[what[p]]["serial"] - serial if comes else -1
+            while leaving_at <= instant:
                 j = leaving[recent[e]]
                 valid[j] = False
                 if j < edge:
-                    count = leaves(merged, j, slot, instant, row, changes, count)
+                    count = leaves(merged, what[j], slot, instant, row, changes, count)
                     held -= 1
                 e += 1
+                leaving_at = length - until[recent[e]] if e < gone else NEVER
             if comes:
                 valid[p] = True
                 c += 1
+                coming_at = merged[what[coming[order[c]]]]["stamp"] if c < come else NEVER
                 if p < edge:
                     if held == K:
                         edge -= 1
                         held -= 1
-                        merged[edge]["inside"] = 0
-                        count = leaves(merged, edge, slot, instant, row, changes, count)
-                    count = enters(merged, p, slot, instant, row, net, changes, count)
+                        merged[what[edge]]["inside"] = 0
+                        count = leaves(merged, what[edge], slot, instant, row, changes, count)
+                    count = enters(merged, what[p], slot, instant, row, net, changes, count)
                     held += 1
             while held < K and edge < top:
                 if valid[edge]:
-                    count = enters(merged, edge, slot, instant, row, net, changes, count)
+                    count = enters(merged, what[edge], slot, instant, row, net, changes, count)
                     held += 1
                 edge += 1
             while edge > 0 and not valid[edge - 1]:
                 edge -= 1
-        newest, since, newer = lanes[s]["newest"], serials[low], lanes[s]["newest"]
-        came, to = 0, 0  # came: how many came with this block and rank above
-        for j in range(total):
-            stamp, dom = merged[j]["stamp"], merged[j]["dom"] + came
-            if merged[j]["serial"] >= since:
-                dom = 0
-                for c in range(came):
-                    dom += recent[c] >= stamp
-                if stamp <= newest:  # of an equal time as some that were there
-                    for c in range(to):
-                        dom += kept[c]["serial"] < since and kept[c]["stamp"] >= stamp
-                recent[came] = stamp
-                came += dom < K
-                newer = max(newer, stamp)
-            if dom >= K or stamp <= bound:
-                if merged[j]["was"]:
-                    count = leaves(merged, j, slot, end, -1, changes, count)
-                continue
+        to = 0
+        for j in range(size + n):
+            i = what[j]
+            stays[to] = i
+            lasting = (merged[i]["dom"] < K) & (merged[i]["stamp"] > bound)
             if net:
-                merged[j]["inside"] = to < K
-            kept[to] = merged[j]
-            kept[to]["dom"] = dom
-            to += 1
+                merged[i]["inside"] = to < K
+                if merged[i]["was"] and not lasting:
+                    count = leaves(merged, i, slot, end, -1, changes, count)
+            to += lasting
         lanes[s]["newest"] = newer
         tally[1] = count
         if to > lanes[s]["room"]:
+            for i in range(to):
+                kept[i] = merged[stays[i]]
             return s, to
-        store_run(objects, lanes, s, kept, to)
+        store_some(objects, lanes, s, merged, stays, to)
     return last, 0
 
 
@@ -287,16 +287,20 @@ def open_lane(objects: Records, lanes: Records, s: int, net: bool) -> None:
 
 
 @inlined
-def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
+def rank(keys: Records, places: Ints, n: int, least: float, order: Ints, spare: Ints) -> None:
     """The order by key, the largest first, at equal keys by place: 64 at a time, then merged in pairs.
 
     Up to 64, each counts those that rank above it, which compiles to a few instructions and guesses no branch wrong.
+    Behind the n keys and places there is space for others, which rank below all: `least` is no larger than any.
     """
+    for i in range(n, n + (-n) % FILLED):
+        keys[i], places[i] = least, -1
     for low in range(0, n, 64):
-        some, where = keys[low : min(low + 64, n)], places[low : min(low + 64, n)]
-        for a in range(len(some)):
+        m = min(64, n - low + (-n) % FILLED)
+        some, where = keys[low : low + m], places[low : low + m]
+        for a in range(min(64, n - low)):
             above = 0
-            for b in range(len(some)):
+            for b in range(m):
                 above += (some[b] > some[a]) | ((some[b] == some[a]) & (where[b] > where[a]))
             order[low + above] = low + a
     width = 64
@@ -317,6 +321,20 @@ def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
         for i in range(n):
             order[i] = spare[i]
         width *= 2
+
+
+@inlined
+def count_newer(keys: Floats, rows: Ints, stamps: Ints, n: int, counts: Ints) -> None:
+    """For each arrival, how many of the others rank above it and do not expire before it. `rank` has filled them up."""
+    m = n + (-n) % FILLED
+    some, where, until = keys[:m], rows[:m], stamps[:m]
+    for i in range(n, m):
+        until[i] = -NEVER
+    for a in range(n):
+        found = 0
+        for b in range(m):
+            found += (some[b] > some[a]) & (until[b] >= until[a]) | (some[b] == some[a]) & (where[b] > where[a])
+        counts[a] = found
 
 
 @inlined

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.uncertain.kernels.prefix import ENOUGH, PASSED, SHARE, walk
+from skyband.engines.uncertain.kernels.exclusive import walk_any
+from skyband.engines.uncertain.kernels.prefix import ENOUGH, PASSED, SHARE
 from skyband.engines.uncertain.kernels.records import (
     Arena,
     Batch,
@@ -48,11 +49,11 @@ def is_full(front: Arena, r: int) -> bool:
 
 
 @uncounted
-def put(front: Arena, r: int, key: float, p: float, pos: int, stamp: int, serial: int) -> None:
-    """Insert a tuple at its rank; there are free places."""
+def put(front: Arena, r: int, fresh: Records) -> None:
+    """Insert fresh[0] at its rank; there are free places."""
     run, records = front.runs[r], front.records
     head, size = run["head"], run["size"]
-    at = rank_of(front, r, key, pos)
+    at = rank_of(front, r, fresh[0]["key"], fresh[0]["mark"])
     if 2 * at < size:
         run["head"] = head - 1
         shift(records, head, head - 1, at)
@@ -61,12 +62,7 @@ def put(front: Arena, r: int, key: float, p: float, pos: int, stamp: int, serial
         shift(records, head + at, head + at + 1, size - at)
         at += head
     run["size"] = size + 1
-    one = records[at]
-    one["key"] = key
-    one["p"] = p
-    one["mark"] = pos
-    one["stamp"] = stamp
-    one["serial"] = serial
+    records[at] = fresh[0]
 
 
 @uncounted
@@ -137,7 +133,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
 
     Tuples that are dropped leave the window; the arrivals that stay are listed in `work.staying`, the newest first.
     """
-    group, run, at = kept.groups[g], kept.window.runs[g], loop[0]
+    group, run, at, fresh = kept.groups[g], kept.window.runs[g], loop[0], work.fresh
     tuples, keys, slots, staying, front = kept.window.records, batch.keys, work.slots, work.staying, work.front
     ranked = front.runs[0]
     ranked["size"] = 0
@@ -145,7 +141,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
     begin, i, slotted = at["block"], at["arrival"] - 1, at["slotted"] != 0
     head, size = run["head"], run["size"]
     old, to, last = head + size - 1, head + size, group["base"] + size + i - begin
-    count, fresh = 0, 0
+    count, new = 0, 0
     floor, depth, waiting = np.nan, 0, 0  # no key is below NaN
     group["level"] = -np.inf
     while True:
@@ -157,9 +153,11 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
             while i >= begin and keys[i] <= floor:
                 i -= 1
         if i >= begin:
-            staying[fresh] = i
-            fresh += 1
-            key, p, stamp, serial = keys[i], batch.probabilities[i], batch.stamps[i], batch.serial + batch.rows[i]
+            staying[new] = i
+            new += 1
+            if keys[i] >= group["level"]:
+                write_tuple(fresh, 0, batch, i, -1)
+            key = keys[i]
             i -= 1
         elif old >= head:
             key = tuples[old]["key"]
@@ -169,7 +167,8 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
                 continue
             to -= 1
             tuples[to] = tuples[old]
-            p, stamp, serial = tuples[to]["p"], tuples[to]["stamp"], tuples[to]["serial"]
+            if key >= group["level"]:
+                fresh[0] = tuples[to]
             old -= 1
         else:
             break
@@ -177,14 +176,15 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
         count += 1
         if key < group["level"]:
             continue
-        put(front, 0, key, p, pos, stamp, serial)
+        fresh[0]["mark"] = pos
+        put(front, 0, fresh)
         waiting += 1
         many = ranked["size"]
         if rules.drops and 4 * waiting >= many and waiting >= 4:
             threshold = rules.queries[0]["threshold"]
-            walk(
-                front.records, ranked["head"], many, -1, rules.k, rules.semantics, threshold, depth - depth // 4, SHARE,
-                work.walk,
+            walk_any(
+                work.walk.rivals, True, front.records, ranked["head"], many, -1, rules.k, rules.semantics, threshold,
+                depth - depth // 4, SHARE, work.walk,
             )  # fmt: skip
             waiting = 0
             if work.walk.result[ENOUGH]:
@@ -197,7 +197,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
     group["base"] = last - count + 1
     group["since"] = 0
     group["kept"] = count
-    at["staying"] = fresh
+    at["staying"] = new
 
 
 @uncounted

@@ -96,14 +96,30 @@ def walk_chances(
         limit, ties = few, n
     elif threshold < 0 and n:
         limit, ties = kth_best(chances, n, min(k, n), out.best)
+    write_chances(out, n, limit, ties)
+    out.result[PASSED], out.result[VALID], out.result[ENOUGH] = i, n, enough
+
+
+@uncounted
+def write_chances(out: Walk, n: int, limit: float, ties: int) -> None:
+    """The answer: chances above a limit, and so many that are equal to it."""
     found = 0
     for t in range(n):  # without branches, which could not be foreseen
-        chance = chances[t]
+        chance = out.chances[t]
         hit = int(chance > limit) | (int(chance == limit) & int(ties > 0))
-        out.chance[found], out.at[found], out.rank[found] = chance, places[t], 0
+        out.chance[found], out.at[found], out.rank[found] = chance, out.places[t], 0
         ties -= hit & int(chance == limit)
         found += hit
-    out.result[PASSED], out.result[VALID], out.result[ENOUGH], out.result[FOUND] = i, n, enough, found
+    out.result[FOUND] = found
+
+
+@uncounted
+def leave_chances(out: Walk, n: int, k: int, threshold: float) -> None:
+    """The answer of n tuples: the k best chances; from a threshold of 0 on, those above it."""
+    limit, ties = threshold, 0
+    if threshold < 0 and n:
+        limit, ties = kth_best(out.chances, n, min(k, n), out.best)
+    write_chances(out, n, limit, ties)
 
 
 @uncounted
@@ -170,12 +186,19 @@ def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: 
                     most = max(most, r[j])
                 enough = surely(most, best[k - 1])
         i += 1
+    leave_ranks(out, K)
+    out.result[PASSED], out.result[VALID], out.result[ENOUGH] = i, n, enough
+
+
+@uncounted
+def leave_ranks(out: Walk, K: int) -> None:
+    """The answer: for each rank the tuple most probable to hold it, if any can."""
     found = 0
     for j in range(K):
-        if best[j] > 0:
-            out.chance[found], out.at[found], out.rank[found] = best[j], places[holder[j]], j + 1
+        if out.best[j] > 0:
+            out.chance[found], out.at[found], out.rank[found] = out.best[j], out.places[out.chosen[j]], j + 1
             found += 1
-    out.result[PASSED], out.result[VALID], out.result[ENOUGH], out.result[FOUND] = i, n, enough, found
+    out.result[FOUND] = found
 
 
 @uncounted
@@ -243,6 +266,7 @@ def new_walk(size: int, k: int) -> Walk:
         np.empty(size + SIMD, np.float64),
         np.empty(size, np.int64),
         np.empty(max(bits, K), np.int64),
+        None,
     )
 
 

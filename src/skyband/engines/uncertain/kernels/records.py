@@ -28,6 +28,9 @@ TUPLE = np.dtype(
     ],
     align=True,
 )
+NAMED = np.dtype(  # of alternatives that exclude each other
+    [*((name, TUPLE[name]) for name in TUPLE.names or ()), ("name", "i8"), ("named", "i8")], align=True
+)
 RUN = np.dtype([("start", "i8"), ("room", "i8"), ("head", "i8"), ("size", "i8")], align=True)
 GROUP = np.dtype(
     [
@@ -92,7 +95,7 @@ LOOP = np.dtype(  # where the loop over steps is
 class Arena(NamedTuple):
     """Records in runs, each with free places on both sides."""
 
-    records: Records  # TUPLE
+    records: Records  # TUPLE, or NAMED
     runs: Records  # RUN
     used: Ints  # [places given to runs]
 
@@ -120,6 +123,25 @@ class Reported(NamedTuple):
     written: Ints  # [changes by steps without an arrival, changes]
 
 
+class Rivals(NamedTuple):
+    """Working memory of a walk over alternatives that exclude each other: groups of them, in order of their best."""
+
+    table: Ints  # by hash of a name: a tuple passed, + 1
+    used: Ints  # of each tuple passed: its place in the table, or -1
+    of: Ints  # of each tuple passed: its group
+    before: Ints  # the member of its group that was passed before it, or -1
+    last: Ints  # of each group: its last member
+    beyond: Ints  # the last member of any group before it
+    sums: Floats  # of its members' probabilities
+    rows: Floats  # before each group, and after the last one: as Walk.r
+    own: Floats  # the same without the group of one tuple: before it, and after each later group
+    picked: Ints  # u-topk: the member that the best choice of j has of a group, or -1
+    others: Ints  # the same for `own`
+    best: Ints  # the best answer so far
+    one: Ints  # two choices that are compared
+    two: Ints
+
+
 class Batch(NamedTuple):
     """Arrivals, group by group."""
 
@@ -130,6 +152,9 @@ class Batch(NamedTuple):
     rows: Ints
     visits: Records  # VISIT, each group's slice
     serial: int  # of row 0
+    names: Ints | None = None  # of alternatives that exclude each other
+    named: NDArray[np.bool_] | None = None  # which of them have a name
+    rivals: Rivals | None = None  # memory of walks over them
 
 
 class Rules(NamedTuple):
@@ -159,6 +184,7 @@ class Walk(NamedTuple):
     chances: Floats  # pk-topk, pt-k: of each tuple passed, to be among the first k
     places: Ints  # of each valid tuple passed: its place in the front
     chosen: Ints  # u-kranks: the best tuple for each rank; u-topk: bits of each tuple, the choices that it is in
+    rivals: Rivals | None  # where alternatives exclude each other
 
 
 class Work(NamedTuple):
@@ -168,6 +194,7 @@ class Work(NamedTuple):
     slots: Ints  # of the arrivals of a block, or -1
     staying: Ints  # arrivals of a block that a sweep leaves
     front: Arena  # one run, in which a sweep ranks tuples
+    fresh: Records  # one record, on its way into a front
     walk: Walk
 
 
@@ -205,3 +232,12 @@ def write_tuple(records: Records, to: int, batch: Batch, i: int, mark: int) -> N
     one["stamp"] = batch.stamps[i]
     one["serial"] = batch.serial + batch.rows[i]
     one["mark"] = mark
+    write_name(records, to, batch.names, batch.named, i)
+
+
+@uncounted
+def write_name(records: Records, to: int, names: Any, named: Any, i: int) -> None:
+    """The name of an alternative; Numba leaves the branch out where records have none."""
+    if names is not None:
+        records[to]["name"] = names[i]
+        records[to]["named"] = named[i]

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.uncertain.kernels.changes import more_slots, report
+from skyband.engines.uncertain.kernels.exclusive import new_walk, walk_any
 from skyband.engines.uncertain.kernels.front import append, cut, expired, is_full, let_go, put, settle, sweep
-from skyband.engines.uncertain.kernels.prefix import ENOUGH, FOUND, PASSED, SHARE, VALID, new_walk, walk
+from skyband.engines.uncertain.kernels.prefix import ENOUGH, FOUND, PASSED, SHARE, VALID
 from skyband.engines.uncertain.kernels.records import (
     LOOP,
     RUN,
-    TUPLE,
     Arena,
     Batch,
     Ints,
@@ -73,7 +73,8 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
         at["need"] = 2 * size
         return WALK
     k, threshold = query["k"], query["threshold"]
-    walk(front, head, size, view["first"], k, rules.semantics, threshold, view["guess"], SHARE, found)
+    first, guess = view["first"], view["guess"]
+    walk_any(found.rivals, False, front, head, size, first, k, rules.semantics, threshold, guess, SHARE, found)
     passed, many, enough = found.result[PASSED], found.result[FOUND], found.result[ENOUGH]
     if not enough and group["level"] != -np.inf:  # the front is used up
         soon = 4 * group["since"] < kept.window.runs[g]["size"]
@@ -173,7 +174,8 @@ def arrive(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g:
             else:
                 work.affected[q] |= key >= view["floor"]
         if key >= group["level"]:
-            put(kept.front, g, key, batch.probabilities[i], pos, stamp, batch.serial + batch.rows[i])
+            write_tuple(work.fresh, 0, batch, i, pos)
+            put(kept.front, g, work.fresh)
             if kept.front.runs[g]["size"] > 8 * group["target"] + 16 * rules.least:
                 cut(kept.front, g, max(group["target"], 2 * kept.views[g * Q + rules.widest]["guess"]), group)
     group["since"] += 1
@@ -205,7 +207,8 @@ def insert_late(kept: Kept, batch: Batch, rules: Rules, work: Work, g: int, i: i
             view["first"] += 1
             view["low"] = max(view["low"], stamp)
     if key >= group["level"]:
-        put(front, g, key, batch.probabilities[i], pos, stamp, batch.serial + batch.rows[i])
+        write_tuple(work.fresh, 0, batch, i, pos)
+        put(front, g, work.fresh)
 
 
 @close
@@ -309,13 +312,14 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
     longest, Q = min(rules.block, len(batch.keys)), len(rules.queries)
     affected = np.zeros(Q, np.bool_)
     slots, staying = np.full(longest, -1, np.int64), np.empty(longest, np.int64)
-    ranking = Arena(np.empty(0, TUPLE), np.zeros(1, RUN), np.zeros(1, np.int64))
-    found = new_walk(64, rules.k)
+    dtype = kept.window.records.dtype
+    ranking, fresh = Arena(np.empty(0, dtype), np.zeros(1, RUN), np.zeros(1, np.int64)), np.empty(1, dtype)
+    found = new_walk(64, rules.k, rules.semantics, batch.rivals)
     loop = np.zeros(1, LOOP)
     at = loop[0]
     window, front, answers, changes = kept.window, kept.front, reported.answers, reported.changes
     while True:
-        work = Work(affected, slots, staying, ranking, found)
+        work = Work(affected, slots, staying, ranking, fresh, found)
         need = advance(kept, reported, batch, rules, work, loop)
         if need == NOTHING:
             return window.records, front.records, answers.records, reported.entered, reported.free, changes
@@ -323,10 +327,10 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
         if need == SWEEP:
             most = window.runs[g]["size"] + at["arrival"] - at["block"]
             if len(ranking.records) < 2 * most + 2:  # `most` on both sides of the middle
-                ranking = Arena(np.empty(2 * most + 2, TUPLE), ranking.runs, ranking.used)
+                ranking = Arena(np.empty(2 * most + 2, dtype), ranking.runs, ranking.used)
             if rules.drops and len(found.at) < most:
-                found = new_walk(most, rules.k)
-            work = Work(affected, slots, staying, ranking, found)
+                found = new_walk(most, rules.k, rules.semantics, batch.rivals)
+            work = Work(affected, slots, staying, ranking, fresh, found)
             sweep(kept, reported, batch, rules, work, loop, g)
             if free_places(kept, g) < at["staying"]:
                 window = grown(window, g, at["staying"])
@@ -345,6 +349,6 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
         elif need == CHANGES:
             changes = reserve(changes, reported.written, at["need"])
         else:
-            found = new_walk(at["need"], rules.k)
+            found = new_walk(at["need"], rules.k, rules.semantics, batch.rivals)
         kept = Kept(window, front, kept.groups, kept.views)
         reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.written)
