@@ -226,5 +226,5 @@ MUTANTS: dict[str, Listed] = {
     ),
     "readers: an edge is one short": (READER_STATE, '["serial"] >= serial))', '["serial"] > serial))', TWINS),
     "readers: the two zeros differ": (READER_STATE, "np.float64(key + 0.0)", "np.float64(key)", TWINS),
-    "readers: low keys are high": (READER_STATE, "bits ^ ((bits >> 63) & NEVER)", "bits", TWINS),
+    "readers: low keys are high": (READER_STATE, "int(bits ^ ((bits >> 63) & NEVER))", "int(bits)", TWINS),
 }

@@ -116,7 +116,7 @@ def move_answer(
     readings, readers, stamps, picked = state.readings, state.readers, state.stamps, state.scratch.picked
     head, place, k, begin = state.groups[g]["head"], readers[q]["place"], readers[q]["k"], state.scratch.copies[2 * g]
     v, size = g * len(readers) + q, state.groups[g]["size"]
-    n, entered, first, last, behind = 0, 0, NEVER, 0, np.int64(size)
+    n, entered, first, last, behind = 0, 0, NEVER, np.int64(0), np.int64(size)
     for j in range(np.uint64(size)):  # an index that may be negative would be tested for it each time
         stamp = stamps[np.uint64(head) + j]
         valid = stamp > bound

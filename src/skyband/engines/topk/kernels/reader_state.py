@@ -298,7 +298,7 @@ def next_stamp(stamps: Ints, i: int, end: int, stamp: int) -> int:
 def level(key: float) -> int:
     """A key as an integer that ranks as it does: a processor finds the smallest of many at once."""
     bits = np.float64(key + 0.0).view(np.int64)  # the two zeros are one
-    return bits ^ ((bits >> 63) & NEVER)
+    return int(bits ^ ((bits >> 63) & NEVER))
 
 
 @close
