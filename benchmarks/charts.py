@@ -26,6 +26,7 @@ from benchmarks.drawing import (
     line_of,
     megabytes,
     origin,
+    panels_of,
     per_cycle,
     per_group,
     per_score,
@@ -217,9 +218,7 @@ def cycles_and_space(experiment: Experiment, rows: list[Row]) -> Figure:
 
 
 def _over(experiment: Experiment, rows: list[Row], measures: dict[str, Callable[[Row], list[float]]]) -> Figure:
-    panels: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        panels.setdefault((row.cell, row.parameters.get("data", "")), []).append(row)
+    panels = panels_of(rows)
     beside = len(panels) == 1  # measures side by side, or one below the other
     shape = (1, len(measures)) if beside else (len(measures), len(panels))
     figure = Figure(figsize=(max(12, 1.5 + 5 * shape[1]), 4.2 * shape[0] + 1))

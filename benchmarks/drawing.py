@@ -140,6 +140,15 @@ def axis_of(rows: list[Row]) -> str:
     return next((name for name in varying if name != "fill"), "k" if "k" in first[0].parameters else "K")
 
 
+def panels_of(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Rows by cell and data; an experiment of one cell has a panel for each scoring (shen2012)."""
+    single, panels = len({row.cell for row in rows}) == 1, dict[tuple[str, str], list[Row]]()
+    for row in rows:
+        scoring = f"s{row.parameters['s']}" if single and "s" in row.parameters else ""
+        panels.setdefault((row.cell, row.parameters.get("data", scoring)), []).append(row)
+    return panels
+
+
 def per_score(row: Row) -> list[float]:
     """Nanoseconds per object and query."""
     each = row.parameters["queries"] * 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-from benchmarks.drawing import TABLE_2, TABLE_2_K, axis_of, megabytes, per_cycle
+from benchmarks.drawing import TABLE_2, TABLE_2_K, axis_of, megabytes, panels_of, per_cycle
 from benchmarks.store import Row
 
 Measure = Callable[[Row], list[float]]
@@ -14,7 +14,7 @@ Measure = Callable[[Row], list[float]]
 def cycles(rows: list[Row]) -> list[str]:
     """Milliseconds, scores and visited cells of a cycle, megabytes, a query's searches in a hundred cycles: medians."""
     lines = []
-    for (cell, data), some in _panels(rows).items():
+    for (cell, data), some in panels_of(rows).items():
         axis = axis_of(some)
         points = sorted({row.parameters[axis] for row in some})
         lines += ["", f"**{data}, {cell}**", ""]
@@ -48,13 +48,6 @@ def _counted(counter: str, per: Callable[[Row], float]) -> Measure:
         return [count / cycles * per(row) for count, cycles in counts]
 
     return measure
-
-
-def _panels(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
-    panels: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        panels.setdefault((row.cell, row.parameters.get("data", "")), []).append(row)
-    return panels
 
 
 MEASURES: dict[str, Measure] = {

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
@@ -26,7 +26,7 @@ class Stopwatch:
     """Processor time by name; a name that is nested in another takes its time from it."""
 
     def __init__(self) -> None:
-        self.spent: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
         self.open: list[str] = []
         self.since = 0.0
 

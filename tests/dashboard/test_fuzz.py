@@ -46,6 +46,9 @@ SENTENCES = [
     "SELECT * FROM s ABOVE :d BY delay WINDOW 50 ROWS",
     "SELECT * FROM s ABOVE 100 BY delay WINDOW 50 ROWS",
     "SELECT * FROM s a, s b ORDER BY abs(a.delay - b.delay) LIMIT 3 WINDOW 50 ROWS",
+    "SELECT origin, sum(delay) AS n FROM s GROUP BY origin ORDER BY n DESC LIMIT 3 WINDOW 50 ROWS",
+    "SELECT * FROM s ORDER BY origin, delay DESC NULLS LAST LIMIT 3 OFFSET 1 WINDOW 50 ROWS",
+    "SELECT * FROM (SELECT * FROM s ORDER BY delay DESC LIMIT 9 WINDOW 50 ROWS) ORDER BY score LIMIT 2",
     "SELECT * FROM s WHERE origin = 'JFK' ORDER BY 0.5*delay + flight DESC LIMIT 2 WINDOW 30 ROWS",
 ]
 QUERIES: list[dict[str, Any]] = [
@@ -57,6 +60,12 @@ QUERIES: list[dict[str, Any]] = [
     {"kind": "TopKPairs", "k": 3, "by": "abs(a.delay - b.delay)", "window": {"last": 20}},
     {"kind": "TopKIncomplete", "k": 3, "parts": {"n": [0, 1]}, "window": {"last": 20}, "repeat": "last"},
     {"kind": "TopKUncertain", "k": 3, "by": "delay", "window": {"last": 20}, "probability": "p"},
+    {"kind": "TopKGroups", "k": 2, "by": "avg(delay)", "window": {"last": 9}, "of": "origin"},
+    {"kind": "TopKGroups", "k": 2, "by": ["count(*)", "id"], "window": {"ever": True}, "of": "origin"},
+    {"kind": "TopK", "k": 3, "by": ["origin", "delay"], "window": {"last": 50}, "nulls": "last", "with_ties": True},
+    {"kind": "TopK", "k": 3, "by": "delay", "window": {"session": "50 seconds"}, "per": ["origin"]},
+    {"kind": "TopK", "k": 2, "by": "score", "source": "late"},
+    {"kind": "TopK", "k": {"each": "k"}, "by": {"nearest": {"delay": {"each": "d"}}}, "window": {"last": 50}},
 ]
 OPTIONS = ["algorithm", "gamma", "sigma", "buffer", "cells", "view", "largest", "where", "per", "seed", "unknown"]
 STREAMS = ["flights.parquet", "odd.parquet", "odd.csv", "odd.jsonl", "days", "uniform", "flights_like", "out"]

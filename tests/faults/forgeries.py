@@ -318,7 +318,8 @@ def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
         monitor = sb.Monitor.restore(data, trusted=trusted)
     except (StateError, QueryError):
         return REFUSED
-    start, first = scenes()[scene].rows, next(iter(monitor.queries.values()), None)
+    start = scenes()[scene].rows
+    first: Any = next(iter(monitor.queries.values()), None)
     for step in (
         lambda: [monitor.answer(name) for name in monitor.queries],
         lambda: monitor.push(rows(1, start)),

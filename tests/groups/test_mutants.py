@@ -8,8 +8,9 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES = (
-    f"engines/groups/kernels/{name}.py" for name in ("sums", "chains", "objects", "steps", "ranks", "values")
+SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES, QUIET, PARTS = (
+    f"engines/groups/kernels/{name}.py"
+    for name in ("sums", "chains", "objects", "steps", "ranks", "values", "quiet", "parts")
 )
 ENGINES = "engines/groups/"
 FILES = ("tests/groups/test_steps.py", "tests/groups/test_contract.py")
@@ -20,12 +21,64 @@ def some(only: str) -> tuple[str, ...]:
 
 
 RULES = ("tests/groups/test_steps.py",)
+STREAMS = ("tests/groups/test_quiet.py",)
+PARTIAL = ("tests/spark/test_groups.py", "-k", "partial")
 MOVING = some("moving or newest")
 PICKED = some("picked or decides")
 DELETIONS = some("deletions or deleted")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of)
 MUTANTS: dict[str, Mutant] = {
+    "quiet: an object inside may fall, one outside may rise": (
+        QUIET,
+        'return inside == above and (inside or one["place"] == OUTSIDE)',
+        'return inside or one["place"] == OUTSIDE',
+        STREAMS,
+    ),
+    "quiet: late rows are in order": (QUIET, "or stamp < last:", "or False:", STREAMS),
+    "quiet: what an object was before a step of several rows is forgotten": (
+        QUIET,
+        'if several and one["saved"] != step:',
+        "if False:",
+        STREAMS,
+    ),
+    "quiet: the number of a row that is not quiet stays in its sum": (
+        QUIET,
+        "add(state.words, s, 0, words, lowest, -value)",
+        "pass",
+        STREAMS,
+    ),
+    "quiet: the largest stays when its row goes": (
+        QUIET,
+        "return live.sign * state.values[state.links[r, chain + 1], 0]",
+        'return one["key"]',
+        STREAMS,
+    ),
+    "quiet: another row decides, unnoticed": (
+        QUIET,
+        'one["decider"] = row["serial"]',
+        "pass",
+        STREAMS,
+    ),
+    "mappers: a row that stands for others counts once": (
+        OBJECTS,
+        "np.int64(1) if len(batch.weights) == 0 else batch.weights[i]",
+        "np.int64(1)",
+        PARTIAL,
+    ),
+    "mappers: a sum of many parts is cut": (PARTS, "counts[s] = n if rest == 0.0 else -1", "counts[s] = n", PARTIAL),
+    "mappers: copies bring no part": (
+        "spark/group_rows.py",
+        "np.minimum(place[carries], _PARTS - 1)",
+        "np.where(place[carries] > 0, _PARTS - 1, 0)",
+        PARTIAL,
+    ),
+    "deletions: an object leaves with the score that it has then": (
+        STEPS,
+        "changed(state, window, events, live, other, row, now, True)  # the",
+        "changed(state, window, events, live, other, row, now, end > i + 1)  # the",
+        RULES,
+    ),
     "ties: the older above": (
         RANKS,
         'return stamp > other["recorded_stamp"]',

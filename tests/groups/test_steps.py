@@ -207,6 +207,14 @@ def test_a_batch_that_goes_on_is_one_batch() -> None:
     assert [c[1:] for c in moves(m.push(rows((1, "b", 3))))] == [("b", 3.0, 1)]
 
 
+def test_the_score_of_a_leaving_object_is_from_before_the_step_that_took_its_row() -> None:
+    query = sb.TopKGroups(1, by="sum(x)", window=sb.UntilDeleted(), of="o", largest=False)
+    m = sb.Monitor(query, id="i")
+    m.push([{"i": 1, "o": "q", "x": 1.0}, {"i": 2, "o": "q", "x": 4.0}])
+    changes = m.push([{"i": 1, "o": "p", "x": 1.0}]).to_pylist()  # q keeps 4, and p is better
+    assert [(c["id"], c["score"], c["diff"]) for c in changes] == [("q", 5.0, -1), ("p", 1.0, 1)]
+
+
 def test_deleted_and_replaced_rows_leave_their_objects() -> None:
     query = sb.TopKGroups(1, by="max(x)", window=sb.UntilDeleted(), of="o")
     m = sb.Monitor(query, id="i", time="t", keep="i")

@@ -175,3 +175,13 @@ def test_bytes_are_those_of_all_arrays(more: dict[str, Any], monkeypatch: pytest
     assert engine.nbytes == whole
     (told,) = monitor.stats()["queries"].values()
     assert told["bytes"] >= engine.nbytes
+
+
+def test_a_shorter_window_cannot_begin_with_what_a_longer_one_has_rejected() -> None:
+    query = TopKIncomplete(1, parts=["a"], window=Last(4))
+    monitor = Monitor(query, id="id")
+    monitor.push({"id": [1, 1], "part": ["a", "a"], "value": [0.5, 0.7]})
+    monitor.add("same", query, from_window=True)
+    assert monitor.answer("same")["score"].to_pylist() == [0.5]
+    with pytest.raises(QueryError, match="no standing query"):
+        monitor.add("shorter", TopKIncomplete(1, parts=["a"], window=Last(1)), from_window=True)

@@ -91,6 +91,7 @@ def test_a_source_of_batches_that_fails() -> None:
 @pytest.mark.parametrize("call", ["push", "add", "drop", "replace"])
 def test_a_scoring_function_that_changes_its_monitor(call: str) -> None:
     """The batch is refused, and what the function did is whole."""
+    monitor: sb.Monitor
     inner: dict[str, Any] = {
         "push": lambda: monitor.push({"x": [9.0]}),
         "add": lambda: monitor.add("z", sb.TopK(1, "x", sb.Last(3))),

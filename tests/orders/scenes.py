@@ -97,7 +97,7 @@ def scenes(draw: Draw, *, ranks: bool, window: str) -> OrderScene:
         "emit": draw(st.sampled_from(["arrival", "arrival", "batch"])),
         "late": draw(st.sampled_from(["accept", "accept", "drop"])),
     }
-    lateness, clock, events = draw(st.sampled_from([0, 0, 3, 8])), 0, list[Any]()
+    lateness, clock, events, original = draw(st.sampled_from([0, 0, 3, 8])), 0, list[Any](), query
     kinds = ["push"] * 5 + ["restore"] * 2 + ["advance"] * (options["time"] is not None) + ["replace"]
     kinds += ["delete"] * 3 * (window == "until deleted")
     for number in range(draw(st.integers(1, 6))):
@@ -114,11 +114,10 @@ def scenes(draw: Draw, *, ranks: bool, window: str) -> OrderScene:
         elif kind == "delete":
             events.append(Delete(draw(st.lists(st.sampled_from(["p", "q", "r", "none"]), max_size=4))))
         elif isinstance(query, TopK) and isinstance(query.k, int) and not lateness:
-            query = dataclasses.replace(query, k=draw(st.integers(1, 4)))
+            query = dataclasses.replace(query, k=draw(st.integers(1, 4)), window=_shorter(draw, query.window))
             events.append(Replace("q0", query))
-    first = next((event for event in events if isinstance(event, Replace)), None)
     return OrderScene(
-        {"q0": query} if first is None else {"q0": _original(query, k)},
+        {"q0": original},
         events,
         options,
         clockwork,
@@ -126,8 +125,13 @@ def scenes(draw: Draw, *, ranks: bool, window: str) -> OrderScene:
     )
 
 
-def _original(query: TopK, k: dict[str, Any]) -> TopK:
-    return dataclasses.replace(query, **k)
+def _shorter(draw: Draw, window: Any) -> Any:
+    """The window, or a shorter one of its kind."""
+    if isinstance(window, Last) and window.count:
+        return Last(draw(st.integers(1, window.count)))
+    if isinstance(window, Last) and window.span:
+        return Last(span=draw(st.integers(1, window.span)))
+    return window
 
 
 def rows_of(draw: Draw, size: int, clock: int, lateness: int, clockwork: Any) -> tuple[list[Row], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -86,3 +87,13 @@ def test_a_session_ends_as_a_whole() -> None:
     monitor = played(TopK(2, by="x", window=Session(span=5)), "a1@0 b2@4")
     assert monitor.advance(8).num_rows == 0
     assert sorted(monitor.advance(9).column("id").to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("rule", [{"with_ties": True}, {"offset": 1}, {"distinct": "best"}, {"k": "m", "k_max": 2}])
+def test_a_shorter_window_goes_on_with_what_is_there(rule: dict[str, Any]) -> None:
+    query = TopK(**{"k": 2, "by": "x", "window": Last(5)} | rule)
+    monitor = Monitor(query, id="id")
+    monitor.push({"id": [1, 2, 3, 4], "x": [4, 3, 2, 1], "m": [2, 2, 2, 2]})
+    monitor.replace("q0", dataclasses.replace(query, window=Last(3)))
+    offset = rule.get("offset", 0)
+    assert monitor.answer()["id"].to_pylist() == [2, 3, 4][offset : offset + 2]

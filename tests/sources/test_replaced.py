@@ -55,7 +55,8 @@ def test_askers_go_on_over_other_columns(old: str) -> None:
         options: dict[str, Any] = {"id": "i", "time": "t", "keep": ("y",), "emit": emit}
         table = Scene(queries, []).table
         monitor, oracle = sb.Monitor(queries, **options), Oracle(queries, **options, keyed=("z",))
-        for place, event in enumerate([rows(0, 9), rows(9, 3), new, rows(12, 5), rows(17, 9), old, rows(26, 9)]):
+        events: list[Any] = [rows(0, 9), rows(9, 3), new, rows(12, 5), rows(17, 9), old, rows(26, 9)]
+        for place, event in enumerate(events):
             where = f"{old}, {new}, {place}"
             if isinstance(event, str):
                 told, expected = monitor.replace("q", ASKED[event]), oracle.replace("q", ASKED[event])

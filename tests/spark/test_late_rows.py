@@ -46,7 +46,7 @@ def found(triggers: list[list[Any]], late: str, shards: int, queries: dict[str, 
         out: list[Any] = []
         for label in dict.fromkeys(message["shard"] for message in messages):
             frame = pd.DataFrame([message for message in messages if message["shard"] == label])
-            made = tester.testInPandas(label, frame)
+            made: Any = tester.testInPandas(label, frame)
             out += [row for blob in (made["blob"] if len(made) else ()) for row in from_bytes(blob).to_pylist()]
         each.append(sorted(out, key=lambda row: row["i"]))
     return each

@@ -143,6 +143,17 @@ def test_a_tuple_that_dom_would_drop_enters_the_answer_of_u_topk() -> None:
     assert monitor.answer()["score"].to_pylist() == [2.0, 1.0]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_equally_probable_choices_the_one_with_the_higher_members_counts(turned: bool) -> None:
+    """The second of a's alternatives alone, or b alone: .1640625 each, and b ranks higher."""
+    rows = [(5.0, 0.125, "a"), (4.0, 0.25, "b"), (3.0, 0.21875, "a"), (1.0, 1.0, None)]
+    monitor = Monitor(TopKUncertain(2, "x", Last(9), semantics="u-topk", group="r"))
+    x, p, r = zip(*(rows[::-1] if turned else rows), strict=True)
+    monitor.push({"x": x, "p": p, "r": r})
+    assert monitor.answer().to_pydict()["score"] == [4.0, 1.0]
+    assert set(monitor.answer().to_pydict()["probability"]) == {0.1640625}
+
+
 def test_a_tuple_that_no_answer_needs_still_decides_which_rows_are_rejected() -> None:
     """Why all valid rows that have a name are remembered, whatever is dropped."""
     for algorithm in ("BS", "DOM"):

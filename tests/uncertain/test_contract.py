@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -296,6 +297,24 @@ def test_windows_without_end(semantics: str, taste: str, data: st.DataObject) ->
 def test_alternatives_of_windows_without_end(semantics: str, data: st.DataObject) -> None:
     taste = Taste(alternatives=True, chances=tuple(ALTERNATIVES), rows=8, events=4)
     play(endless(data.draw(scenes("auto", semantics, taste))))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("semantics", ["pk-topk", "pt-k", "u-kranks"])
+def test_what_dom_drops_among_alternatives_bs_does_not_need(semantics: Any, k: int) -> None:
+    """Longer windows than the oracle's, where prefixes that are nearly enough come before one that is."""
+    rng = np.random.default_rng(k)
+    threshold = 0.3 if semantics == "pt-k" else None
+    query = TopKUncertain(k, "x", Last(40), semantics=semantics, threshold=threshold, group="r", algorithm="BS")
+    bs, dom = Monitor(query), Monitor(dataclasses.replace(query, algorithm="DOM"))
+    dropped = 0
+    for size in rng.integers(1, 25, 25).tolist():
+        p = rng.choice([0.05, 0.2, 0.3, 0.45, 0.9], size)
+        batch = {"x": rng.integers(0, 60, size).astype(float), "p": p, "r": rng.integers(0, 30, size)}
+        same_rows(cells(dom.push(batch)), cells(bs.push(batch)), "changes")
+        check(dom)
+        dropped += bs.stats()["queries"]["q0"]["objects"] - dom.stats()["queries"]["q0"]["objects"]
+    assert dropped > 100
 
 
 def test_times_are_never_too_far_apart_for_a_window_without_end() -> None:

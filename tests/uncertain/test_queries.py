@@ -158,6 +158,21 @@ def test_explain_tells_the_compact_set() -> None:
     assert any("compact set" in line for line in usual.why)
 
 
+def test_explain_counts_the_alternatives_that_are_remembered() -> None:
+    alone, rivals = (explain(TopKUncertain(10, "x", Last(100_000), group=group)) for group in (None, "r"))
+    assert alone.objects == rivals.objects
+    monitor = Monitor(TopKUncertain(10, "x", Last(100_000), group="r"))
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        x, p = rng.random((2, 50_000))
+        monitor.push({"x": x, "p": p / 2, "r": np.arange(50_000)})
+    adapter: Any = monitor._loop.state.standing()[0]
+    found = adapter.engine.rivals.nbytes
+    assert alone.bytes is not None and rivals.bytes is not None
+    assert 0.5 < found / (rivals.bytes - alone.bytes) < 2
+    assert monitor.stats()["queries"]["q0"]["bytes"] > found
+
+
 @pytest.mark.parametrize("algorithm", ["BS", "DOM"])
 def test_a_front_is_cut_between_different_keys_only(algorithm: str) -> None:
     """Scores rise in steps of seven equal ones: fronts grow and are cut, and `check` compares them with the window."""

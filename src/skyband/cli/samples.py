@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 import skyband as sb
+from skyband.engines.groups.kernels.parts import exact_parts
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.bounds import bound_of
 from skyband.monitor.examination import examine
@@ -242,6 +243,9 @@ def groups() -> None:
             play(sb.TopKGroups(3, by=("sum(x)", "id"), window=window, of="id", per=EACH, offset=1), emit=emit)
     play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10, offset=1))
     play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10))
+    exact_parts(
+        np.zeros(2, np.int64), np.ones(2), np.zeros((1, 1), np.int64), 0, np.zeros((1, 1)), np.zeros(1, np.int64)
+    )
     play(sb.TopKGroups(3, by="sum(x)", window=TIMED, of="id", algorithm="SKETCH"))
     play(sb.TopKGroups(3, by="count(*)", window=TIMED, of="id", algorithm="SKETCH"), emit="batch")
 

@@ -92,4 +92,10 @@ def query_of(given: dict[str, Any]) -> Query:
     text = given["sql"] if given.get("sql") is not None else json.dumps(given["query"])
     if len(text) > limits.TEXT:
         raise QueryError(f"a query has at most {limits.TEXT:,} characters. Shorten it.")
-    return sql(text) if given.get("sql") is not None else Query.from_dict(given["query"])
+    found = sql(text) if given.get("sql") is not None else Query.from_dict(given["query"])
+    if not isinstance(found, Query):
+        raise QueryError(
+            "the sentence is several queries, one over the answers of another, and here one is given at a time. Give "
+            'the inner one a name first, then the outer one as {"query": {..., "source": that name}}.'
+        )
+    return found

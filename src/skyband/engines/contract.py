@@ -90,6 +90,7 @@ class Arrivals:
     columns: Any = None  # of pairs: what the scoring reads of each arrival
     scored: Bools | None = None  # of pairs: arrivals whose pairs with earlier ones are scored here; None: all
     objects: Ints | None = None  # of groups: which object each row belongs to
+    weights: Ints | None = None  # of groups over Ever(): how many rows each stands for; None: one
 
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""

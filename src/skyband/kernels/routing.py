@@ -8,17 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import kernel, part
+from skyband.kernels.prefetch import prefetch
 
 Ints = NDArray[np.int64]
 Records = NDArray[Any]
+
+
+FAR, NEAR = 16, 8  # how many rows ahead memory is fetched
+CACHED = 2**14  # so many entries of a table are in the cache anyway
+
+
+@part
+def home_of(key: np.int64, table: Ints) -> np.int64:
+    """Where the search for a 64-bit key begins in an open-addressing table of codes."""
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) - 1))
 
 
 @part
 def place_of(key: np.int64, table: Ints, keys: Ints) -> np.int64:
     """Where a 64-bit key is, or belongs, in an open-addressing table of codes (-1: free)."""
     mask = len(table) - 1
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    place = home_of(key, table)
     while table[place] >= 0 and keys[table[place]] != key:
         place = (place + 1) & mask
     return place
@@ -32,28 +43,44 @@ def intern(
     keys: Ints,  # by code
     state: Ints,  # [codes given, the code of null or -1]
     codes: Ints,
-    seen: Ints,  # for each new code: where it was first seen
-    offset: int,
-) -> None:
-    """Dense codes for 64-bit keys and null. The caller keeps the table at most half full."""
-    known = state[0]
-    start = known
-    for i in range(len(wanted)):
+    seen: Ints,  # for each new code from `start` on: where it was first seen
+    begin: int,
+    start: int,
+) -> int:
+    """Dense codes for 64-bit keys and null, from row `begin` on; returns where there was no room for a new code.
+
+    There is room while the table is at most half full.
+    """
+    known, room = state[0], min(len(keys), len(table) // 2)
+    large = len(table) > CACHED
+    for i in range(begin, len(wanted)):
+        if large and i + FAR < len(wanted):  # fetch what the rows after this one read
+            prefetch(table, home_of(wanted[i + FAR], table), 0)
+            code = table[home_of(wanted[i + NEAR], table)]
+            if code >= 0:
+                prefetch(keys, code, 0)
         if len(valid) and not valid[i]:
             if state[1] < 0:
+                if known == room:
+                    state[0] = known
+                    return i
                 state[1] = known
-                seen[known - start] = offset + i
+                seen[known - start] = i
                 known += 1
             codes[i] = state[1]
             continue
         place = place_of(wanted[i], table, keys)
         if table[place] < 0:
+            if known == room:
+                state[0] = known
+                return i
             table[place] = known
             keys[known] = wanted[i]
-            seen[known - start] = offset + i
+            seen[known - start] = i
             known += 1
         codes[i] = table[place]
     state[0] = known
+    return len(wanted)
 
 
 @kernel

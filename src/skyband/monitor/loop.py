@@ -21,7 +21,7 @@ from skyband.monitor.dormancy import Dormancy
 from skyband.monitor.examination import Examined, any_of, examine
 from skyband.monitor.forget import Forget
 from skyband.monitor.queries import StandingQueries
-from skyband.monitor.sources import names_of, owner_of, source_types
+from skyband.monitor.sources import names_of, owner_of, seen_types
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
@@ -110,9 +110,7 @@ class Loop:
         try:
             for adapter, one in zip(examined.standing, examined.validated, strict=True):
                 for source in self.state.asked_of(adapter):
-                    keys = None if one.scored.keys is None else adapter.new_keys(one)  # type: ignore[attr-defined]
-                    selected = getattr(adapter, "seen_types", dict)()
-                    self.state.over[source].check(source_types(self.state, source, keys) | selected)
+                    self.state.over[source].check(seen_types(self.state, source, adapter, one))
         finally:
             self.state.types = before
 
@@ -355,11 +353,8 @@ class Loop:
         for key in keys:
             values.append(key if isinstance(key, tuple) else (key,))
             if len(values[-1]) != len(groups.names):
-                instead = f"one of each: {', '.join(groups.names)}" if groups.names else "no key"
-                raise QueryError(
-                    f"{name} has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values. "
-                    f"Give {instead}."
-                )
+                has = f"has {len(groups.names)} `per` columns, but key={key!r} gives {len(values[-1])} values"
+                raise QueryError(f"{name} {has}. Give {', '.join(groups.names) or 'no key'}.")
         try:
             return groups.find(values)
         except TypeError as error:

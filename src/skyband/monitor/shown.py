@@ -1,4 +1,4 @@
-"""How a Monitor is shown, and that it is copied by its snapshot only."""
+"""The face of a Monitor: its text, its HTML, and a refusal to be pickled, since its snapshot is its copy."""
 
 from __future__ import annotations
 

@@ -143,6 +143,13 @@ def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
     return types | state.own_id_type(source)  # type: ignore[no-any-return]
 
 
+def seen_types(state: Any, source: str, adapter: Any, validated: Any) -> dict[str, Any]:
+    """The same as a batch makes them that is not taken yet; adapter: which has validated it."""
+    keys = None if validated.scored.keys is None else adapter.new_keys(validated)
+    selected: dict[str, Any] = getattr(adapter, "seen_types", dict)()
+    return source_types(state, source, keys) | selected
+
+
 def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any, labels: Any = ()) -> pa.Table:
     """The changes of a state and those that they bring about over its answers, in one table.
 

@@ -23,7 +23,7 @@ from skyband.errors import QueryError
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
-from skyband.query.windows import Session
+from skyband.query.windows import Last, Session
 from skyband.spark.mappers import PACKED, REPORT, Packer, Validator, from_bytes, in_zone, moment_of, to_bytes, unpack
 from skyband.spark.plan import MOST_SHARDS, Plan
 from skyband.spark.refusals import zone_of
@@ -219,4 +219,5 @@ def _limits(plan: Plan, unit: int | None) -> dict[str, int]:
     timed = {name: query for name, query in plan.queries.items() if plan.options.timed(query.window)}
     if plan.options.late == "drop":
         return dict.fromkeys(timed, 1)
-    return {name: query.window.length(unit) for name, query in timed.items() if query.window.sort != "ever"}
+    spans = {name: query.window for name, query in timed.items()}
+    return {name: window.length(unit) for name, window in spans.items() if isinstance(window, Last)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from skyband.engines.topk.scorings import crowd_key, plain_scoring, tame_for
 from skyband.monitor.examination import Examined, examine
 from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
-from skyband.spark.group_rows import needed_rows
+from skyband.spark.group_rows import needed_rows, partial_aggregates
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
 from skyband.spark.subscriptions import FIRST, shares
 from skyband.spark.task import is_first, running, spare_collector
@@ -200,7 +200,12 @@ class Packer:
         self, number: int, query_set: QuerySet, table: pa.Table, examined: Examined, represented: Represented
     ) -> Iterator[Any]:
         wanted = table.select(self.wanted[number])
-        needed = self._needed(query_set, wanted, examined, represented)
+        partial = partial_aggregates(self.plan, query_set, wanted, examined)
+        if partial is None:
+            needed = self._needed(query_set, wanted, examined, represented)
+        else:
+            wanted, every = partial, np.ones(partial.num_rows, np.bool_)
+            needed = dict.fromkeys(self._shards(self.plan.query_sets[query_set]) if not query_set.per else [0], every)
         if query_set.blocks:
             if (rows := needed[0]).any():
                 blob = to_bytes(wanted if rows.all() else wanted.filter(as_arrow(rows)))
@@ -255,12 +260,14 @@ class Packer:
             elif adapter.timed and isinstance(adapter, GroupsAdapter):
                 rows = needed_rows(adapter, one, examined, table)
             together = bool(query_set.per) or query_set.blocks
-            shards = {self.plan.shard_by_query.get(name, -1) for name in (*mine, *others)}
-            if -1 in shards:  # subscriptions are everywhere
-                shards = set(range(self.plan.shards))
-            for shard in {0} if together else shards:
+            for shard in {0} if together else self._shards([*mine, *others]):
                 needed[shard] = needed[shard] | rows if shard in needed else rows
         return needed
+
+    def _shards(self, names: Iterable[str]) -> set[int]:
+        """The shards that have these queries; subscriptions are everywhere."""
+        shards = {self.plan.shard_by_query.get(name, -1) for name in names}
+        return set(range(self.plan.shards)) if -1 in shards else shards
 
     def report(self) -> Any:
         """The message to every shard that ends a trigger: the clock. The counts go to the first shard."""

@@ -66,7 +66,8 @@ def session(master: str | None = None, *, remote: str | None = None, **settings:
         for name in ("spark.driver.bindAddress", "spark.driver.host", "spark.connect.grpc.binding.address"):
             builder = builder.config(name, "127.0.0.1")
         if _is_this_python(str(settings.get(_PYTHON, os.environ["PYSPARK_PYTHON"]))):
-            builder = builder.config(map=_DAEMON)
+            for name, value in _DAEMON.items():
+                builder = builder.config(name, value)
     for name, value in settings.items():
         builder = builder.config(name, str(value))
     try:

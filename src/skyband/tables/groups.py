@@ -36,22 +36,11 @@ class _Coder:
             reindex(self.table, self.keys, self.state)
             drop_last(self.table, self.keys, self.state, 0)
         codes, seen = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        begin = 0
-        while begin < len(keys):  # in pieces, so that room grows with the keys and not with the rows
-            end = min(len(keys), begin + max(4096, int(self.state[0])))
-            self._grow(int(self.state[0]) + end - begin)
-            part = np.empty(0, np.bool_) if valid is None else valid[begin:end]
-            intern(
-                keys[begin:end],
-                part,
-                self.table,
-                self.keys,
-                self.state,
-                codes[begin:end],
-                seen[self.state[0] - known :],
-                begin,
-            )
-            begin = end
+        nulls = np.empty(0, np.bool_) if valid is None else valid
+        done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, 0, known)
+        while done < len(keys):  # so room grows with the keys and not with the rows
+            self._grow(4 * int(self.state[0]))
+            done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, done, known)
         return codes, seen[: self.state[0] - known]
 
     def _grow(self, most: int) -> None:

@@ -17,6 +17,8 @@ from skyband.tables.input import Batch
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 BEGINNING = -(2**62)  # the clock before any arrival
+#: columns of rows that stand for others which a mapper has left out: how many they are, and (by argument) their sum
+WEIGHT, TOTAL = "\0rows", "\0sum "
 AT, STEP = "# at", "# step"  # columns of rows that are changes of another query: its `at`, and which step they are
 
 

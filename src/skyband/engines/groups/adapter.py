@@ -27,7 +27,7 @@ from skyband.query.windows import Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
-from skyband.tables.push import STEP, Push
+from skyband.tables.push import STEP, WEIGHT, Push
 from skyband.tables.scores import Scored, Validated, matches, reject_beyond
 
 if TYPE_CHECKING:
@@ -180,7 +180,10 @@ class GroupsAdapter(SessionRows, Adapter):
         if push.deletes is not None:
             nothing = push.deletes if validated.eligible is None else push.deletes | ~validated.eligible
             attributes = tuple(np.where(nothing, 0.0, one) for one in attributes)
+        if WEIGHT in push.batch.names:
+            attributes = self.arguments.totals(push.batch, attributes)
         more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if STEP in push.batch.names else {}
+        more |= {"weights": np.asarray(push.batch.array(WEIGHT))[rows]} if WEIGHT in push.batch.names else {}
         return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes), **more}
 
     def run(self, arrivals: Arrivals, push: Push) -> Changes:

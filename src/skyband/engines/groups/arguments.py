@@ -20,6 +20,7 @@ from skyband.query.expressions.tree import kind_of
 from skyband.query.kinds import TopKGroups
 from skyband.tables.columns import name_bits
 from skyband.tables.input import Batch
+from skyband.tables.push import TOTAL
 from skyband.tables.scores import Scored, reject_beyond
 
 Bools = NDArray[np.bool_]
@@ -172,6 +173,13 @@ class Arguments:
     def values(self, batch: Batch) -> tuple[Floats, ...]:
         """The values of all rows as numbers; rejected rows have any."""
         return tuple(self._number(batch, one) for one in self.each)
+
+    def totals(self, batch: Batch, values: tuple[Floats, ...]) -> tuple[Floats, ...]:
+        """These values, but for the sums of rows that each row stands for."""
+        return tuple(
+            np.asarray(batch.array(f"{TOTAL}{at}")) if one.function == "sum" else column
+            for at, (one, column) in enumerate(zip(self.each, values, strict=True))
+        )
 
     def _number(self, batch: Batch, one: Aggregate) -> Floats:
         values, _ = self._read(batch, one)

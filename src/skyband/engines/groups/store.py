@@ -48,6 +48,7 @@ from skyband.engines.groups.measures import Measures
 from skyband.kernels.records import NEVER
 
 GROWTH = 3  # times as many rows are added where there is no room: those not used yet have no memory, copies do
+LINE = 64  # bytes of a cache line
 SMALLEST = 64  # rows, and entries of the table of distinct values
 
 
@@ -246,10 +247,18 @@ def chosen(array: Any, places: Ints) -> Any:
     return found.reshape(-1).view(array.dtype).reshape(len(places), *array.shape[1:])
 
 
+def in_lines(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that begin with a cache line."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    return room[begin : begin + size].view(dtype).reshape(shape)
+
+
 def longer(array: Any, more: int, fill: int = 0) -> Any:
     """An array with so many entries more."""
     old = len(array)
-    new: Records = np.zeros((old + more, *array.shape[1:]), array.dtype)
+    new: Records = in_lines((old + more, *array.shape[1:]), array.dtype)
     if new.nbytes:
         bytes_of(new)[: array.nbytes] = bytes_of(array)
     if fill:

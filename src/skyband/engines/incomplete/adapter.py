@@ -241,6 +241,10 @@ class IncompleteAdapter(Adapter):
         specs, wanted = self.specs(unit), spec_of(query, unit)
         return wanted.k <= max(spec.k for spec in specs) and wanted.length <= max(spec.length for spec in specs)
 
+    def can_lend(self, query: Any, unit: int | None) -> bool:
+        """Two windows would have rejected other rows."""
+        return (not self.revalidates or query.window == self.example.window) and super().can_lend(query, unit)
+
     def stats(self, name: str) -> dict[str, Any]:
         return super().stats(name) | ({} if self.engine is None else self.machine.more_stats())
 

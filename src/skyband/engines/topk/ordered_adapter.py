@@ -22,11 +22,12 @@ from skyband.engines.id_codes import IdCodes
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Numbered, Start
 from skyband.engines.session_rows import SessionRows
+from skyband.engines.specs import fits, spec_of
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.query.kinds import Query
 from skyband.query.options import Options
 from skyband.query.scoring import Scoring, scoring_of
-from skyband.query.windows import Session
+from skyband.query.windows import Last, Session
 from skyband.tables.columns import as_arrow
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, is_number
@@ -74,7 +75,10 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
     def can_serve(self, query: Query, unit: int | None) -> bool:
         limits = [getattr(one, "k", 0) for one in (query, self.example)]
         same = limits[0] == limits[1] or not any(isinstance(limit, str) for limit in limits)
-        return same and super().can_serve(query, unit)
+        alike = query  # one engine of SORTED has one window, which may become shorter
+        if isinstance(query.window, Last) and query.window.sort == self.example.window.sort:
+            alike = replace(query, window=self.example.window)
+        return same and super().can_serve(alike, unit) and fits(spec_of(query, unit), self.specs(unit))
 
     @property
     def shown_keys(self) -> list[Any]:

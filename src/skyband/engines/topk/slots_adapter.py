@@ -195,10 +195,8 @@ class SlotsAdapter(TopKAdapter):
 
     def _named(self, columns: Columns) -> Columns:
         """Changes by the places of their queries' names."""
-        if not columns:
-            return columns
         names, by_slot = self._by_slot()
-        if len(names) == len(by_slot):  # every slot is taken, so places are slots
+        if not columns or len(names) == len(by_slot):  # where every slot is taken, places are slots
             return columns
         places = by_slot[columns["query"]]
         return columns | {"query": places, CHANGES: replace(columns[CHANGES], query=places)}

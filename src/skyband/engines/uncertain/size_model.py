@@ -9,6 +9,8 @@ from skyband.engines.size import Size
 from skyband.errors import QueryError
 from skyband.query.kinds import TopKUncertain
 
+ALTERNATIVE = 56  # bytes of a row with a name, of which one to four times as many are kept as are valid
+
 
 def compact_set(k: int, probability: float) -> float:
     """The size of a compact set: so many tuples that k of them are expected to exist.
@@ -50,12 +52,16 @@ def synopsis_size(name: str, query: TopKUncertain, n: int | None, expected: Mapp
     )
     if n is None:
         return Size(None, why)
+    each, besides, notes = 40 + 8, 0.0, tuple[str, ...]()
+    if query.group is not None:
+        each, besides = 56 + 8, 2.5 * ALTERNATIVE * n
+        notes = ("Besides, each valid row that has a name is remembered: a name that would pass 1 is rejected.",)
     few = union(query.k, probability, n)
     if name == "BS":
-        return Size(float(n), (*why, f"BS keeps the whole window: {n:,} tuples."))
-    notes = ("In strictly falling order every tuple is needed, and the whole window is kept.",)
+        return Size(float(n), (*why, f"BS keeps the whole window: {n:,} tuples."), "exact", each, besides, notes)
+    notes = ("In strictly falling order every tuple is needed, and the whole window is kept.", *notes)
     sets = f"{name} keeps the compact sets of all suffixes of the window"
     if name == "DOM":
-        return Size(few, (*why, f"{sets}: about {few:.0f} tuples, each once."), notes=notes)
+        return Size(few, (*why, f"{sets}: about {few:.0f} tuples, each once."), "exact", each, besides, notes)
     more = few * size if name == "CSQ" else 3 * few
     return Size(more, (*why, f"{sets} as the paper does, tuples more than once: about {more:.0f}."), notes=notes)

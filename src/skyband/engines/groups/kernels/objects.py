@@ -224,7 +224,7 @@ def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
                         note(window, batch, picked["serial"], False)
                     note(window, batch, serial, True)
                 picked["value"], picked["stamp"], picked["serial"] = value, stamp, serial
-    slot["count"] += 1
+    slot["count"] += np.int64(1) if len(batch.weights) == 0 else batch.weights[i]
     if newest:
         slot["stamp"], slot["serial"] = stamp, serial
 

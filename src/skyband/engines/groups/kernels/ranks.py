@@ -19,7 +19,7 @@ import numpy as np
 from skyband.engines.groups.kernels.state import BEFORE, Event, Events, Floats, Ints, Live, Records
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
 
-RANK = np.dtype(  # zeros: nothing is known of it
+RANK = np.dtype(  # zeros: nothing is known of it. Two cache lines: the first is what every event reads
     [
         ("key", "f8"),  # larger is better; NaN: it is no answer
         ("stamp", "i8"),  # of its newest row
@@ -28,18 +28,19 @@ RANK = np.dtype(  # zeros: nothing is known of it
         ("recorded", "f8"),  # its rank in the heap
         ("recorded_stamp", "i8"),
         ("recorded_serial", "i8"),
+        ("event", "i4"),  # that brought its key; -1: none of this piece of a batch
+        ("place", "i1"),
+        ("was", "i1"),  # whether it was inside before the step in which it was noted
+        ("shown", "i1"),  # whether it has been in an answer since it was without rows
         ("old_key", "f8"),  # before the step `saved`
         ("old_decider", "i8"),
         ("saved", "i8"),
         ("noted", "i8"),  # the step in which it was noted
-        ("event", "i4"),  # that brought its key; -1: none of this piece of a batch
         ("old_event", "i4"),
         ("child", "i4"),
         ("sibling", "i4"),
         ("before", "i4"),  # its parent or the sibling before it
-        ("place", "i1"),
-        ("was", "i1"),  # whether it was inside before the step in which it was noted
-        ("shown", "i1"),  # whether it has been in an answer since it was without rows
+        ("unused", "i8", 2),
     ],
     align=True,
 )

@@ -88,6 +88,7 @@ class Batch(NamedTuple):
     deletes: Records  # which rows delete an id; empty: none does
     joined: Records  # over UntilDeleted(): does the step go on with the next arrival? empty: each is a step
     replaced: Ints  # room: over UntilDeleted(), by arrival, the row that it takes the place of
+    weights: Ints  # over Ever(): how many rows each stands for; empty: one
     alive: Records  # by row of the batch: are its columns kept?
     serial: int  # of row 0
     clock: int

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.groups.kernels.chains import note
+from skyband.engines.groups.kernels.fetch import CACHED, FAR, fetch_ahead, fetch_object
 from skyband.engines.groups.kernels.objects import (
     absorb,
     begin_row,
@@ -22,7 +23,7 @@ from skyband.engines.groups.kernels.objects import (
     leave,
     write_event,
 )
-from skyband.engines.groups.kernels.ranks import RANK
+from skyband.engines.groups.kernels.quiet import may_be_quiet, take_quietly
 from skyband.engines.groups.kernels.state import (
     BEFORE,
     COUNTED,
@@ -47,12 +48,9 @@ from skyband.engines.groups.kernels.state import (
     Window,
 )
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
-from skyband.kernels.prefetch import prefetch
 from skyband.kernels.records import NEVER
 
-FAR, MIDWAY, NEAR = 24, 16, 8  # how many rows ahead memory is fetched
-RANK_SIZE = RANK.itemsize
-CACHED = 4096  # so many objects are in the cache anyway
+PATIENCE, SHORT = 64, 8  # steps until quiet rows are tried again at the latest; fewer at once than this do not pay
 
 
 @uncounted
@@ -154,47 +152,21 @@ def expire(state: State, window: Window, batch: Batch, events: Events, live: Liv
         changed(state, window, events, live, s, max(last, -1), stamp + window.length, True)
 
 
-@close
-def fetch_object(state: State, live: Live, s: Any) -> None:
-    """Fetch what is kept of an object."""
-    prefetch(state.slots, s, 0)
-    prefetch(state.words, s, 0)
-    prefetch(state.picks, s, 0)
-    prefetch(state.ends, s, 0)
-    for line in range(0, RANK_SIZE, 64):
-        prefetch(live.ranks, s, line)
-    prefetch(live.ranks, s, RANK_SIZE - 1)
-
-
-@close
-def fetch_row(state: State, r: Any) -> None:
-    """Fetch what is kept of a row."""
-    prefetch(state.rows, r, 0)
-    prefetch(state.values, r, 0)
-    prefetch(state.links, r, 0)
-
-
-@close
-def fetch_ahead(state: State, batch: Batch, live: Live, i: Any) -> None:
-    """Fetch what the arrivals after this one are about to read: objects, and the newest rows of their chains."""
-    fetch_object(state, live, batch.slots[i + FAR])
-    if state.ends.shape[1] > 0:
-        newest = state.ends[batch.slots[i + MIDWAY], 1]
-        if newest >= 0:
-            fetch_row(state, newest)
-        newest = state.ends[batch.slots[i + NEAR], 1]
-        if newest >= 0:
-            older = state.links[newest, 0]
-            if older >= 0:
-                fetch_row(state, older)
-
-
 @uncounted_kernel
 def take_windowed(state: State, window: Window, batch: Batch, events: Events, live: Live) -> Any:
     """Take arrivals of Last(n) or Last(t) from where the last call stopped; returns why it stops."""
     facts, groups, rows, slots = state.facts, state.groups, state.rows, state.slots
     timed, i, large = window.mode == TIMED, facts[NEXT], len(slots) > CACHED
+    quiet, wait, pause = may_be_quiet(state, window, live), 0, 0
     while True:
+        if quiet and live.log[0] == 0:
+            wait -= 1
+            if wait < 0:
+                before, facts[NEXT] = facts[STEP], i
+                take_quietly(state, window, batch, live)
+                i = facts[NEXT]
+                pause = 0 if facts[STEP] - before >= SHORT else min(2 * pause + 1, PATIENCE)
+                wait = pause
         if timed:
             now = batch.now[i] if i < len(batch.rows) else batch.clock
             reason = expire(state, window, batch, events, live, now)
@@ -308,7 +280,7 @@ def take_keyed(state: State, window: Window, batch: Batch, events: Events, live:
             s, row, now, counted = batch.slots[j], batch.rows[j], batch.now[j], counts(batch, j)
             other = let_go(state, window, batch, j)
             if other >= 0 and not (counted and other == s):
-                changed(state, window, events, live, other, row, now, end > i + 1)
+                changed(state, window, events, live, other, row, now, True)  # the other's event may follow
             if counted:
                 changed(state, window, events, live, s, row, now, end > i + 1)
         i = end

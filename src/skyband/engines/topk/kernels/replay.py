@@ -12,8 +12,6 @@ from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import close, inlined, part, uncounted
 from skyband.kernels.records import NEVER, OBJECT, SILENT, Records
 
-FILLED = 32  # so many are compared at once: what is ranked is filled up to a multiple of it
-
 
 class Merge(NamedTuple):
     """Scratch: a run and what was found for it. A place is a rank among both."""
@@ -29,7 +27,7 @@ class Merge(NamedTuple):
 def new_merge(size: int) -> Merge:
     """Scratch for a run and arrivals, so many together."""
     objects, kept, valid = np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_)
-    return Merge(objects, kept, valid, np.empty(size + FILLED), np.empty((11, size + FILLED), np.int64))
+    return Merge(objects, kept, valid, np.empty(size), np.empty((11, size + 1), np.int64))
 
 
 class Found(NamedTuple):
@@ -188,7 +186,7 @@ def take_block(
         for c in range(n):
             a = arrivals[begin + c]
             ranked[c], rows[c], recent[c] = keys[begin + c], a, stamps[low] + a - low if even else stamps[a]
-        rank(ranked, rows, n, -np.inf, order, spare)
+        rank(ranked, rows, n, order, spare)
         count_newer(ranked, rows, recent, n, newer_ones)
         j, i, come, gone, held, newer = 0, 0, 0, 0, min(K, size), newest
         edge = held
@@ -220,8 +218,8 @@ def take_block(
             j += 1
         top = w + come if stay == K else size + n
         if not net:
-            rank(when, coming, come, -NEVER, order, spare)
-            rank(until, leaving, gone, -NEVER, recent, spare)
+            rank(when, coming, come, order, spare)
+            rank(until, leaving, gone, recent, spare)
         c = e = 0
         coming_at = merged[what[coming[order[0]]]]["stamp"] if come and not net else NEVER  # none of them is late
         leaving_at = length - until[recent[0]] if gone and not net else NEVER
@@ -287,20 +285,16 @@ def open_lane(objects: Records, lanes: Records, s: int, net: bool) -> None:
 
 
 @inlined
-def rank(keys: Records, places: Ints, n: int, least: float, order: Ints, spare: Ints) -> None:
+def rank(keys: Records, places: Ints, n: int, order: Ints, spare: Ints) -> None:
     """The order by key, the largest first, at equal keys by place: 64 at a time, then merged in pairs.
 
     Up to 64, each counts those that rank above it, which compiles to a few instructions and guesses no branch wrong.
-    Behind the n keys and places there is space for others, which rank below all: `least` is no larger than any.
     """
-    for i in range(n, n + (-n) % FILLED):
-        keys[i], places[i] = least, -1
     for low in range(0, n, 64):
-        m = min(64, n - low + (-n) % FILLED)
-        some, where = keys[low : low + m], places[low : low + m]
-        for a in range(min(64, n - low)):
+        some, where = keys[low : min(low + 64, n)], places[low : min(low + 64, n)]
+        for a in range(len(some)):
             above = 0
-            for b in range(m):
+            for b in range(len(some)):
                 above += (some[b] > some[a]) | ((some[b] == some[a]) & (where[b] > where[a]))
             order[low + above] = low + a
     width = 64
@@ -325,14 +319,11 @@ def rank(keys: Records, places: Ints, n: int, least: float, order: Ints, spare: 
 
 @inlined
 def count_newer(keys: Floats, rows: Ints, stamps: Ints, n: int, counts: Ints) -> None:
-    """For each arrival, how many of the others rank above it and do not expire before it. `rank` has filled them up."""
-    m = n + (-n) % FILLED
-    some, where, until = keys[:m], rows[:m], stamps[:m]
-    for i in range(n, m):
-        until[i] = -NEVER
+    """For each arrival, how many of the others rank above it and do not expire before it."""
+    some, where, until = keys[:n], rows[:n], stamps[:n]
     for a in range(n):
         found = 0
-        for b in range(m):
+        for b in range(n):
             found += (some[b] > some[a]) & (until[b] >= until[a]) | (some[b] == some[a]) & (where[b] > where[a])
         counts[a] = found
 

@@ -8,6 +8,8 @@ Cost: O(k) a group and member; O(d + k^2) where two choices are equally probable
 
 from __future__ import annotations
 
+from typing import Any
+
 from skyband.engines.uncertain.kernels.prefix import FOUND
 from skyband.engines.uncertain.kernels.records import Ints, Records, Rivals, Walk
 from skyband.kernels.compile import uncounted
@@ -52,7 +54,7 @@ def stays(rivals: Rivals, g: int, j: int, K: int, without: int, member: int) -> 
     fall(rivals.two, j)
     for i in range(j):
         if rivals.one[i] != rivals.two[i]:
-            return rivals.one[i] < rivals.two[i]
+            return bool(rivals.one[i] < rivals.two[i])
     return True
 
 
@@ -89,7 +91,7 @@ def next_choices(
 @uncounted
 def see_choice(
     rivals: Rivals, front: Records, head: int, places: Ints, g: int, groups: int, k: int, K: int, n: int, top: float
-) -> float:
+) -> Any:
     """Note tuple n as the worst member of an answer; returns the probability of the best answer so far."""
     width = min(K, g + 1)
     for j in range(width):

@@ -85,7 +85,7 @@ def add_partial(partials: Floats, n: int, value: float) -> int:
 
 
 @uncounted
-def rounded(partials: Floats, n: int) -> float:
+def rounded(partials: Floats, n: int) -> Any:
     """Their sum, rounded to nearest, ties to even."""
     n -= 1
     high, low = partials[n], 0.0
@@ -103,7 +103,7 @@ def rounded(partials: Floats, n: int) -> float:
 
 
 @uncounted
-def exact_sum(ring: Ring, slot: int, name: int, group: int, gone: int, partials: Floats) -> float:
+def exact_sum(ring: Ring, slot: int, name: int, group: int, gone: int, partials: Floats) -> Any:
     """The sum of partials[0] and the probabilities of the valid alternatives, correctly rounded."""
     n, mask, place = 1, len(ring.lines) - 1, ring.slots[slot]["last"]
     while place >= ring.facts[BEGIN]:
