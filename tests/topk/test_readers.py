@@ -163,6 +163,16 @@ def test_they_stay_readers_when_few_are_left() -> None:
     ]
 
 
+def test_a_run_is_cut_down_when_its_largest_query_leaves() -> None:
+    monitor = Monitor({f"q{i}": TopK(9 if i == 0 else 2, by="x", window=Last(90 if i == 0 else 40)) for i in range(34)})
+    monitor.push({"x": -np.arange(90.0) % 7})
+    (engine,) = engines_of(monitor)
+    before = int(engine.kept[0])
+    monitor.drop("q0")
+    check(monitor)
+    assert engine.kept[0] < before
+
+
 def test_a_query_begins_with_the_window_of_readers() -> None:
     monitor = Monitor({f"q{i}": TopK(1 + i % 4, by="x", window=Last(5 + i)) for i in range(40)})
     monitor.push({"x": np.arange(30.0)})

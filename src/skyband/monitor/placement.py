@@ -88,7 +88,7 @@ class Placement:
             key = name if algorithm == "SORTED" else (key_owner(name), *OrderedAdapter.key(query), adapter.groups.names)
             with self.state.commit:
                 del adapter.queries[name]
-                if key not in found:
+                if key not in found or len(found[key].queries) == found[key].most:
                     start = adapter.numbering.start()
                     found[key] = OrderedAdapter(
                         query, adapter.groups, adapter.options, start, algorithm=algorithm, keyed=True

@@ -278,7 +278,7 @@ def _restore_adapter(saved: dict[str, Any], state: State, lookup: Lookup) -> Ada
     elif saved["family"] and algorithm == BLOCK:
         kind = slots_kind(example)
     elif issubclass(kind, TopKAdapter):
-        more = {"family": saved["family"]}
+        more = {"family": saved["family"], "reading": own.get("reading") is True if saved["started"] else None}
     adapter: Adapter = kind(example, groups, state.options, Start(none, NumbersAtRest(1)), **more)
     adapter.queries, adapter.algorithm = queries, algorithm
     if own:  # older snapshots have none

@@ -160,7 +160,7 @@ def table(kind: str | None = None, pages: str = "docs/engines/") -> str:
 
 def _row(name: str, folder: str, kinds: str, module: str, what: str, size: str, page: str = "", **more: Any) -> None:
     engines = f"skyband.engines.{folder}"
-    others = {name: f"{engines}.{more.pop(name)}" for name in ("family", "many") if name in more}
+    others: dict[str, Any] = {name: f"{engines}.{more.pop(name)}" for name in ("family", "many") if name in more}
     register(
         Algorithm(
             name,

@@ -33,12 +33,21 @@ CROWD = Adapter.most  # with more of them they do
 class TopKAdapter(Adapter):
     """One engine of TopK: the queries have one scoring, or they are a family."""
 
-    def __init__(self, query: Query, groups: Groups, options: Options, start: Start, *, family: bool = False) -> None:
+    def __init__(
+        self,
+        query: Query,
+        groups: Groups,
+        options: Options,
+        start: Start,
+        *,
+        family: bool = False,
+        reading: bool | None = None,
+    ) -> None:
         super().__init__(query, groups, options, start)
         self.family = family
         self.scored = not family
-        self.reading = False  # whether queries are readers of one run
-        if self.algorithm == BLOCK and not family:  # until the engine is there
+        self.reading = bool(reading)  # whether queries are readers of one run; None: their number decides
+        if self.algorithm == BLOCK and not family and reading is not False:
             self.most = MOST  # type: ignore[misc]
 
     @staticmethod
@@ -63,9 +72,6 @@ class TopKAdapter(Adapter):
 
     def extra_facts(self) -> dict[str, Any]:
         return {"reading": True} if self.reading else {}
-
-    def restore_facts(self, facts: dict[str, Any]) -> None:
-        self.reading = facts.get("reading") is True
 
     def engine_options(self) -> dict[str, Any]:
         return {"scorings": self.scorings()} if self.family else {}

@@ -20,7 +20,7 @@ from skyband.engines.topk.base import EMPTY, Records, grouped, thin
 from skyband.engines.topk.block import BLOCK
 from skyband.engines.topk.invariants import check_counters, check_kept, check_places
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
-from skyband.engines.topk.kernels.reader_answers import in_columns, readings_fit, refit_readers, sum_all
+from skyband.engines.topk.kernels.reader_answers import put_in_columns, readings_fit, refit_readers, sum_all
 from skyband.engines.topk.kernels.reader_state import (
     LOWEST,
     NOTHING,
@@ -35,7 +35,7 @@ from skyband.engines.topk.kernels.reader_state import (
 from skyband.engines.topk.kernels.readers import take_readers
 from skyband.engines.topk.kernels.state import Report
 from skyband.kernels.records import GROUP, NEVER, OBJECT
-from skyband.kernels.routing import find_rows, stable_order
+from skyband.kernels.routing import empty_columns, find_rows, stable_order
 from skyband.query.tuning import Tuning
 
 
@@ -115,8 +115,9 @@ class ReaderBLOCK(BLOCK):
         self.since = min(self.since, arrivals.serial)
         self.tally[1] = 0
         report = self._reporting(alive, arrivals.serial, arrivals.more)
-        state, self.changes, self.copies = take_readers(self._state, report, self.copies, chosen, slices, self.since)
-        self.objects, self.object_stamps, self.marks = state.objects, state.stamps, state.marks
+        self.objects, self.object_stamps, self.marks, self.changes, self.copies = take_readers(
+            self._state, report, self.copies, chosen, slices, self.since
+        )
         if not arrivals.more:
             self.since, self.tally[4] = NEVER, 0
         return self._ordered(self.changes[: self.tally[1]], visits, taken, arrivals, alive)
@@ -280,8 +281,10 @@ class ReaderBLOCK(BLOCK):
 
 def _changes(out: Records, order: Ints, groups: Ints, rows: Ints, alive: Bools) -> Changes:
     """Changes as columns, in this order."""
-    columns, of = in_columns(out, order, groups, rows)
-    row = columns.row
-    if len(rows) == 1:  # one step
-        row, of = (np.broadcast_to(one, len(out)) for one in (rows, groups))
+    size, one = len(out), len(rows) == 1  # one step: its row and group are written once
+    row, of = (np.empty(0 if one else size, np.int64) for _ in range(2))
+    columns = empty_columns(size)._replace(row=row)
+    put_in_columns(out, order, groups, rows, columns, of)
+    if one:
+        row, of = (np.broadcast_to(each, size) for each in (rows, groups))
     return Changes(columns[0], of, row, *columns[2:], alive)

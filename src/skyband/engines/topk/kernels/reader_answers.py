@@ -116,7 +116,7 @@ def move_answer(
     readings, readers, stamps, picked = state.readings, state.readers, state.stamps, state.scratch.picked
     head, place, k, begin = state.groups[g]["head"], readers[q]["place"], readers[q]["k"], state.scratch.copies[2 * g]
     v, size = g * len(readers) + q, state.groups[g]["size"]
-    n, entered, first, last, behind = 0, 0, NEVER, 0, np.int64(size)
+    n, entered, first, last, behind = 0, 0, NEVER, np.int64(0), np.int64(size)
     for j in range(np.uint64(size)):  # an index that may be negative would be tested for it each time
         stamp = stamps[np.uint64(head) + j]
         valid = stamp > bound
@@ -245,26 +245,16 @@ def readings_fit(state: Readers) -> bool:
 
 
 @kernel
-def in_columns(changes: Records, order: Ints, groups: Ints, rows: Ints) -> tuple[ChangeColumns, Ints]:
-    """Changes as columns, in this order (empty: as they are), and the group of each.
+def put_in_columns(
+    changes: Records, order: Ints, groups: Ints, rows: Ints, columns: ChangeColumns, group_of: Ints
+) -> None:
+    """Write changes into columns, in this order (empty: as they are), and the group of each.
 
-    groups: by visit. rows: of the only step of each visit; empty: changes have rows of their own. Where there is one
-    step, its row and group are not written.
+    groups: by visit. rows: of the only step of each visit; empty: changes have rows of their own. Rows and groups are
+    written only if their columns have places.
     """
-    size, each = len(changes), 0 if len(rows) == 1 else len(changes)
-    of = np.empty(each, np.int64)
-    columns = ChangeColumns(
-        np.empty(size, np.int32),
-        np.empty(each, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size),
-        np.empty(size, np.int8),
-        np.empty(size, np.bool_),
-    )
     query, row, instant, stamp, serial, key, diff, first = columns
-    for i in range(size):
+    for i in range(len(changes)):
         j = order[i] if len(order) else i
         query[i] = changes[j]["query"]
         instant[i] = changes[j]["instant"]
@@ -273,8 +263,7 @@ def in_columns(changes: Records, order: Ints, groups: Ints, rows: Ints) -> tuple
         key[i] = changes[j]["key"]
         diff[i] = changes[j]["diff"]
         first[i] = changes[j]["first"] != 0
-    for i in range(each):
+    for i in range(len(group_of)):
         j = order[i] if len(order) else i
         row[i] = rows[changes[j]["visit"]] if len(rows) else changes[j]["row"]
-        of[i] = groups[changes[j]["visit"]]
-    return columns, of
+        group_of[i] = groups[changes[j]["visit"]]

@@ -214,8 +214,6 @@ def enters(state: Readers, report: Report, objects: Records, i: int, place: int)
     if row == 0:
         row = state.tally[2]
         state.tally[2] = row + 1
-        for j in range(state.marks.shape[1]):
-            state.marks[row, j] = 0
         objects[i]["shown"] = row
     n = report.tally[1]
     put(report, objects, i, place, 1)
@@ -300,7 +298,7 @@ def next_stamp(stamps: Ints, i: int, end: int, stamp: int) -> int:
 def level(key: float) -> int:
     """A key as an integer that ranks as it does: a processor finds the smallest of many at once."""
     bits = np.float64(key + 0.0).view(np.int64)  # the two zeros are one
-    return bits ^ ((bits >> 63) & NEVER)
+    return int(bits ^ ((bits >> 63) & NEVER))
 
 
 @close

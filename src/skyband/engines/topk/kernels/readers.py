@@ -17,6 +17,9 @@ As in strict.py, in count windows the arrival and what it pushes out are one ste
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skyband.engines.topk.kernels.changes import drop
 from skyband.engines.topk.kernels.reader_answers import report_net
 from skyband.engines.topk.kernels.reader_state import (
@@ -43,7 +46,7 @@ from skyband.engines.topk.kernels.reader_state import (
     with_room,
     with_rows,
 )
-from skyband.engines.topk.kernels.state import Report, is_full, largest_k
+from skyband.engines.topk.kernels.state import Ints, Report, is_full, largest_k
 from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import kernel, uncounted
 from skyband.kernels.records import NEVER, Records
@@ -52,8 +55,10 @@ from skyband.kernels.records import NEVER, Records
 @kernel
 def take_readers(
     state: Readers, report: Report, copies: Records, arrivals: Records, visits: Records, since: int
-) -> tuple[Readers, Records, Records]:
-    """Take the arrivals of each visited group; returns state, changes and copies, whose arrays may have been replaced.
+) -> tuple[Records, Ints, NDArray[np.uint8], Records, Records]:
+    """Take the arrivals of each visited group.
+
+    Returns the arena, its stamps, marks, changes and copies, which may have been replaced.
 
     Arrivals are sorted by group and in order within it. since: the serial of the first row of a net batch.
     """
@@ -84,7 +89,7 @@ def take_readers(
                     state = with_rows(state, K + 2)
         if report.net and not report.more and state.tally[4] == copied[2 * g] + copied[2 * g + 1]:
             state.tally[4] = copied[2 * g]
-    return state, report.changes, copies
+    return state.objects, state.stamps, state.marks, report.changes, copies
 
 
 @uncounted
@@ -315,14 +320,14 @@ def part_with(state: Readers, report: Report, g: int, q: int, edge: int, oldest:
     """The oldest members of one answer leave it, and the next objects down the run take their places."""
     objects, stamps, readings, head = state.objects, state.stamps, state.readings, state.groups[g]["head"]
     v, k, place = g * len(state.readers) + q, state.readers[q]["k"], state.readers[q]["place"]
-    full, rest = readings[v]["held"] == k, oldest_from(stamps, head, head + edge, oldest + 1)
+    rest = oldest_from(stamps, head, head + edge, oldest + 1)
     i = next_stamp(stamps, head, head + edge, oldest)
     while i < head + edge:
         put(report, objects, i, place, -1)
         readings[v]["held"] -= 1
         i = head + edge if report.joint else next_stamp(stamps, i + 1, head + edge, oldest)  # numbers are unique
     i, end = head + edge, head + state.groups[g]["size"]
-    while full and readings[v]["held"] < k and i < end:
+    while readings[v]["held"] < k and i < end:  # of one that was not full the edge is the run's end
         if stamps[i] > oldest:
             enters(state, report, objects, i, place)
             readings[v]["held"] += 1
