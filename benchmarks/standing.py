@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ TURNS = 200  # subscriptions that come and go, one by one
 def standing_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """A Monitor with so many subscriptions."""
     half, people = p["fill"] // 2, _people(p)
-    first = _people(p | {"churn": 0}) if p.get("churn") and not p.get("afresh") else people
+    first = _people({**p, "churn": 0}) if p.get("churn") and not p.get("afresh") else people
     monitor = sb.Monitor({"riders": _query(p)}, emit="batch" if p.get("net") else "arrival")
     monitor.subscribe("riders", _table(first))
     _push(monitor, stream, 0, half, p["batch"])
@@ -96,7 +96,9 @@ def plain_push(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return [monitor.answer(f"q{i}")["id"].to_pylist() for i in some]
 
     def check(stream: Stream, p: Mapping[str, Any], answer: list[list[int]]) -> bool:
-        return answer == [_best(asked[i][1](stream), asked[i][0].window.length(None), asked[i][0].k) for i in some]
+        return answer == [
+            _best(asked[i][1](stream), cast(sb.Last, asked[i][0].window).length(None), asked[i][0].k) for i in some
+        ]
 
     return _ready(monitor, stream, p, answer, check)
 

@@ -91,7 +91,8 @@ def test_a_session_ends_as_a_whole() -> None:
 
 @pytest.mark.parametrize("rule", [{"with_ties": True}, {"offset": 1}, {"distinct": "best"}, {"k": "m", "k_max": 2}])
 def test_a_shorter_window_goes_on_with_what_is_there(rule: dict[str, Any]) -> None:
-    query = TopK(**{"k": 2, "by": "x", "window": Last(5)} | rule)
+    asked: dict[str, Any] = {"k": 2, "by": "x", "window": Last(5)}
+    query = TopK(**asked | rule)
     monitor = Monitor(query, id="id")
     monitor.push({"id": [1, 2, 3, 4], "x": [4, 3, 2, 1], "m": [2, 2, 2, 2]})
     monitor.replace("q0", dataclasses.replace(query, window=Last(3)))

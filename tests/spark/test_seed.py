@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def start_from(old: Shards, new: Shards) -> Shards:
     return new
 
 
-def like(old: Shards, queries: dict[str, Query], shards: int) -> Shards:
+def like(old: Shards, queries: Mapping[str, Query], shards: int) -> Shards:
     return Shards(
         queries, old.options, shards, order=old.order, sizes=old.sizes, forget=old.forget, columns=old.columns,
         blocks=old.blocks, whole=old.whole,

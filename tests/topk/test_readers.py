@@ -109,7 +109,7 @@ class Twins:
     def compare(self) -> None:
         for name, query in self.readers.queries.items():
             assert self.readers.answer(name).equals(self.plain.answer(name))
-            smaller = {"k": 1, "window": query.window}
+            smaller: dict[str, Any] = {"k": 1, "window": query.window}
             assert self.readers.answer(name, **smaller).equals(self.plain.answer(name, **smaller))
 
 
@@ -178,6 +178,7 @@ def test_a_query_begins_with_the_window_of_readers() -> None:
     monitor.push({"x": np.arange(30.0)})
     before = len(engines_of(monitor))
     entered = monitor.add("late", TopK(3, by="x", window=Last(11)), from_window=True)
+    assert entered is not None
     assert entered["id"].to_pylist() == [29, 28, 27] and entered["first"].to_pylist() == [True] * 3
     assert len(engines_of(monitor)) == before
     check(monitor)

@@ -198,11 +198,8 @@ def doubts() -> None:
             play(sb.TopKUncertain(3, by="x", window=window, algorithm=algorithm, semantics="u-topk"))
     for emit in EMITS:
         for semantics, algorithm in (("u-kranks", "DOM"), ("u-topk", "BS"), ("pt-k", "DOM"), ("pk-topk", "BS")):
-            threshold = 0.3 if semantics == "pt-k" else None
-            query = sb.TopKUncertain(
-                3, by="x", window=TIMED, group=EACH, semantics=semantics, algorithm=algorithm, threshold=threshold
-            )
-            play(query, emit=emit)
+            options: Any = {"semantics": semantics, "threshold": 0.3 if semantics == "pt-k" else None}
+            play(sb.TopKUncertain(3, by="x", window=TIMED, group=EACH, algorithm=algorithm, **options), emit=emit)
     play(sb.TopKUncertain(3, by="x", window=COUNTED, group=EACH))
     for emit in EMITS:
         play([sb.TopKUncertain(k, by="x", window=TIMED, per=EACH) for k in (3, 2)], emit=emit)

@@ -41,17 +41,16 @@ def intern(
     valid: NDArray[np.bool_],  # empty: no nulls
     table: Ints,
     keys: Ints,  # by code
-    state: Ints,  # [codes given, the code of null or -1]
+    state: Ints,  # [codes given, the code of null or -1, codes given before these rows]
     codes: Ints,
-    seen: Ints,  # for each new code from `start` on: where it was first seen
+    seen: Ints,  # for each new code: where it was first seen
     begin: int,
-    start: int,
 ) -> int:
     """Dense codes for 64-bit keys and null, from row `begin` on; returns where there was no room for a new code.
 
     There is room while the table is at most half full.
     """
-    known, room = state[0], min(len(keys), len(table) // 2)
+    known, start, room = state[0], state[2], min(len(keys), len(table) // 2)
     large = len(table) > CACHED
     for i in range(begin, len(wanted)):
         if large and i + FAR < len(wanted):  # fetch what the rows after this one read

@@ -25,7 +25,7 @@ class _Coder:
     def __init__(self) -> None:
         self.table = np.full(64, -1, np.int64)
         self.keys = np.empty(32, np.int64)
-        self.state = np.array([0, -1])  # how many are known, the code of null
+        self.state = np.array([0, -1, 0])  # how many are known, the code of null, how many were known before these rows
 
     def encode(self, keys: Ints, valid: NDArray[np.bool_] | None) -> tuple[Ints, Ints]:
         """Codes, and for each new one the row where it was first seen."""
@@ -37,10 +37,11 @@ class _Coder:
             drop_last(self.table, self.keys, self.state, 0)
         codes, seen = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         nulls = np.empty(0, np.bool_) if valid is None else valid
-        done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, 0, known)
+        self.state[2] = known
+        done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, 0)
         while done < len(keys):  # so room grows with the keys and not with the rows
             self._grow(4 * int(self.state[0]))
-            done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, done, known)
+            done = intern(keys, nulls, self.table, self.keys, self.state, codes, seen, done)
         return codes, seen[: self.state[0] - known]
 
     def _grow(self, most: int) -> None:

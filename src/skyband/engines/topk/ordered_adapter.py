@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +77,7 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
         same = limits[0] == limits[1] or not any(isinstance(limit, str) for limit in limits)
         alike = query  # one engine of SORTED has one window, which may become shorter
         if isinstance(query.window, Last) and query.window.sort == self.example.window.sort:
-            alike = replace(query, window=self.example.window)
+            alike = cast(Query, replace(cast(Any, query), window=self.example.window))
         return same and super().can_serve(alike, unit) and fits(spec_of(query, unit), self.specs(unit))
 
     @property

@@ -52,7 +52,7 @@ class SlotsAdapter(TopKAdapter):
         self.attributes: tuple[str, ...] = ()  # columns of the scoring, then those that only boxes read
         self.slots: dict[str, int] = {}
         self.joined: dict[str, tuple[int, int, dict[str, int]]] = {}  # what was counted when a query joined
-        self._order: tuple[list[str], Ints] | None = None  # names by slot, and their places
+        self._order: tuple[list[str], NDArray[Any]] | None = None  # names by slot, and their places
         self.swept = 0
         self.refused: dict[str, dict[str, int]] = {}  # what single queries have rejected, by reason
         self.new_reasons: dict[str, set[int]] = {}
@@ -183,7 +183,7 @@ class SlotsAdapter(TopKAdapter):
     def names_in_order(self) -> list[str]:
         return self._by_slot()[0]
 
-    def _by_slot(self) -> tuple[list[str], Ints]:
+    def _by_slot(self) -> tuple[list[str], NDArray[Any]]:
         if self.engine is None:  # nothing has arrived
             return list(self.queries), np.arange(len(self.queries))
         if self._order is None:

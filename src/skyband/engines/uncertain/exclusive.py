@@ -39,6 +39,7 @@ Records = NDArray[Any]
 State = dict[str, tuple[Records, Ints]]
 
 
+_INTS: Any
 _INTS, _FLOATS = np.empty(0, np.int64), np.empty(0)
 NOTHING = Walked(*[_INTS] * 6, *[_FLOATS] * 3, *[_INTS] * 5)  # memory that a kernel replaces
 

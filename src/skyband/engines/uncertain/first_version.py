@@ -36,10 +36,10 @@ def is_of_first_version(layout: Mapping[str, str]) -> bool:
 
 def converted(engine: Exclusive, state: Mapping[str, Records], *, trusted: bool) -> dict[str, Records]:
     """The arrays that this version stores."""
-    tuples, many, shown, told = (state[name] for name in ("tuples", "many", "shown", "told"))
+    tuples, many, shown, said = (state[name] for name in ("tuples", "many", "shown", "told"))
     Q, G = len(engine.specs), len(many)
-    require(len(state["state"]) == G == len(told) and len(shown) == Q * G, "groups have their state")
-    parts = ((many, tuples), (shown, state["answers"]), (told, state["said"]))
+    require(len(state["state"]) == G == len(said) and len(shown) == Q * G, "groups have their state")
+    parts = ((many, tuples), (shown, state["answers"]), (said, state["said"]))
     require(all(are_counts(sizes, len(of)) for sizes, of in parts), "groups have their tuples")
     if not trusted:
         _check(engine, state)

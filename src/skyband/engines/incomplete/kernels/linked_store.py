@@ -28,7 +28,7 @@ from skyband.engines.incomplete.kernels.batches import (
 from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.fronts import FIELDS
 from skyband.kernels.compile import close, inlined, uncounted
-from skyband.kernels.hashing import slot_of
+from skyband.kernels.hashes import slot_of
 
 ROW = np.dtype(
     [

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import close, uncounted_kernel
-from skyband.kernels.hashing import slot_of
+from skyband.kernels.hashes import slot_of
 
 Records = NDArray[Any]
 UNKNOWN = -(2**31)

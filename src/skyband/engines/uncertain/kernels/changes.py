@@ -13,10 +13,12 @@ from skyband.kernels.compile import kernel, part, uncounted
 
 
 @uncounted
-def write(reported: Reported, one: Records, chance: float, rank: int, step: Step, diff: int, first: bool) -> None:
-    """One change more; there is capacity."""
+def write(
+    reported: Reported, records: Records, i: int, chance: float, rank: int, step: Step, diff: int, first: bool
+) -> None:
+    """One change more, of record i; there is capacity."""
     n = reported.written[1]
-    to = reported.changes[n]
+    to, one = reported.changes[n], records[i]
     to["key"] = one["key"]
     to["probability"] = chance
     to["stamp"] = one["stamp"]
@@ -62,20 +64,20 @@ def new_slot(reported: Reported) -> Any:
 
 
 @uncounted
-def order_of(old: Records, new: Records, rank: int, semantics: int) -> int:
+def order_of(answers: Records, i: int, records: Records, j: int, rank: int, semantics: int) -> int:
     """Of two answers in order: 0 if they are one, else whether the old (-1), the new (1) or both (2) come first."""
-    same = old["serial"] == new["serial"]
+    same = answers[i]["serial"] == records[j]["serial"]
     if semantics == UK:
-        if old["mark"] != rank:
-            return -1 if old["mark"] < rank else 1
+        if answers[i]["mark"] != rank:
+            return -1 if answers[i]["mark"] < rank else 1
         return 0 if same else 2
     if same:
         return 0
-    if old["key"] != new["key"]:
-        return -1 if old["key"] > new["key"] else 1
-    if old["stamp"] != new["stamp"]:
-        return -1 if old["stamp"] > new["stamp"] else 1
-    return -1 if old["serial"] > new["serial"] else 1
+    if answers[i]["key"] != records[j]["key"]:
+        return -1 if answers[i]["key"] > records[j]["key"] else 1
+    if answers[i]["stamp"] != records[j]["stamp"]:
+        return -1 if answers[i]["stamp"] > records[j]["stamp"] else 1
+    return -1 if answers[i]["serial"] > records[j]["serial"] else 1
 
 
 @uncounted
@@ -103,10 +105,10 @@ def report(
         if j == n:
             order = -1
         elif at < old:
-            order = order_of(answers[was + at], front[head + found.at[j]], found.rank[j], semantics)
+            order = order_of(answers, was + at, front, head + found.at[j], found.rank[j], semantics)
         if order == -1 or order == 2:
-            one = answers[was + at]
-            write(reported, one, one["p"], one["mark"], step, -1, False)
+            i = was + at
+            write(reported, answers, i, answers[i]["p"], answers[i]["mark"], step, -1, False)
         if order != -1:
             found.chosen[j] = order != 0  # does it enter
             j += 1
@@ -117,8 +119,7 @@ def report(
     tuples, to = kept.window.records, kept.window.runs[g]["head"] - kept.groups[g]["base"]
     for j in range(n):
         if found.chosen[j]:
-            one = front[head + found.at[j]]
-            pos, rank = one["mark"], found.rank[j]
+            pos, rank = front[head + found.at[j]]["mark"], found.rank[j]
             slot = tuples[to + pos]["mark"] if pos < beyond else slots[pos - beyond]
             if slot < 0:
                 slot = new_slot(reported)
@@ -130,7 +131,7 @@ def report(
             place = bit + max(rank - 1, 0)
             mask = np.uint64(1) << np.uint64(place % 64)
             first = reported.entered[slot, place // 64] & mask == 0
-            write(reported, one, found.chance[j], rank, step, 1, first)
+            write(reported, front, head + found.at[j], found.chance[j], rank, step, 1, first)
             reported.entered[slot, place // 64] |= mask
     run["head"], run["size"] = run["start"], n
     for j in range(n):

@@ -23,7 +23,7 @@ from skyband.engines.uncertain.kernels.choices import leave_choice, next_choices
 from skyband.engines.uncertain.kernels.prefix import ENOUGH, PASSED, PK, PT, TINY, UK, UT, VALID
 from skyband.engines.uncertain.kernels.records import Floats, Ints, Records, Rivals, Walk
 from skyband.kernels.compile import kernel, part, uncounted
-from skyband.kernels.hashing import slot_of
+from skyband.kernels.hashes import slot_of
 
 SLACK = 1 + 1e-6  # the probabilities of a group may add up to 1 + 1e-12, in each of several groups
 NEARLY_ONE = 1e-3  # that matters for groups which are absent with a smaller probability

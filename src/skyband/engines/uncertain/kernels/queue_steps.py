@@ -193,10 +193,10 @@ def write_changes(reported: Reported, records: Records, head: int, queue: Queue,
         if j == n:
             order = -1
         elif at < old:
-            order = order_of(answers[was + at], records[head + found.at[j]], found.rank[j], semantics)
+            order = order_of(answers, was + at, records, head + found.at[j], found.rank[j], semantics)
         if order == -1 or order == 2:
-            one = answers[was + at]
-            write(reported, one, one["p"], one["mark"], step, -1, False)
+            i = was + at
+            write(reported, answers, i, answers[i]["p"], answers[i]["mark"], step, -1, False)
         if order != -1:
             found.chosen[j] = order != 0  # does it enter
             j += 1
@@ -204,7 +204,7 @@ def write_changes(reported: Reported, records: Records, head: int, queue: Queue,
             at += 1
     for j in range(n):
         if found.chosen[j]:
-            write(reported, records[head + found.at[j]], found.chance[j], found.rank[j], step, 1, False)
+            write(reported, records, head + found.at[j], found.chance[j], found.rank[j], step, 1, False)
     run["head"], run["size"] = run["start"], n
     for j in range(n):
         to = answers[run["start"] + j]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.kernels.compile import close, uncounted, uncounted_kernel
-from skyband.kernels.hashing import slot_of
+from skyband.kernels.hashes import slot_of
 from skyband.kernels.prefetch import prefetch
 
 Records = NDArray[Any]
@@ -115,7 +115,7 @@ def exact_sum(ring: Ring, slot: int, name: int, group: int, gone: int, partials:
 
 
 @uncounted
-def total_of(ring: Ring, slot: int, name: int, group: int, gone: int, p: float, partials: Floats) -> float:
+def total_of(ring: Ring, slot: int, name: int, group: int, gone: int, p: float, partials: Floats) -> Any:
     """The sum of p and the probabilities of the valid alternatives."""
     total, many, mask, place = p, 1, len(ring.lines) - 1, ring.slots[slot]["last"]
     while place >= ring.facts[BEGIN]:
