@@ -285,6 +285,18 @@ MUTANTS: dict[str, Mutant] = {
         'records[to]["named"] = True',
         ALTERNATIVES,
     ),
+    "alternatives: dropped below fewer than k": (
+        EXCLUSIVE,
+        "many += out.chances[t] >= few * FIRM\n        return many >= k",
+        "many += out.chances[t] >= few * FIRM\n        return many >= k - 1",
+        DROPS,
+    ),
+    "alternatives: dropped where one rank is decided": (
+        EXCLUSIVE,
+        "return many == k",
+        "return many >= 1",
+        DROPS,
+    ),
     "alternatives: dropped whatever the threshold": (
         EXCLUSIVE,
         "return few * FIRM + LEAST <= threshold",
