@@ -218,7 +218,7 @@ def test_answers_that_do_not_fit() -> None:
         ("t", {"window": 5}, ("Last(span=10)",)),
         ("t", {"window": "5 s"}, ("Last(span=10)",)),
         ("n", {"key": 1}, ("0 `per` columns", "1 values")),
-        ("g", {"key": 1}, ("2 `per` columns", "['g', 'h']")),
+        ("g", {"key": 1}, ("2 `per` columns", "Give g, h")),
         ("g", {"key": (1, 2, 3)}, ("2 `per` columns", "3 values")),
     ):
         with pytest.raises(QueryError) as caught:

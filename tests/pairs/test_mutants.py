@@ -237,7 +237,7 @@ MUTANTS: dict[str, Mutant] = {
         "                pass\n            serial",
         ALIVE,
     ),
-    "live: reported under another name": (REFILL, "if bits >> was & 1", "if bits >> query & 1", ALIVE),
+    "live: reported under another name": (REFILL, "bits >> was & 1", "bits >> query & 1", ALIVE),
     "live: ineligible objects are members": (
         LIVE,
         "np.flatnonzero(self.eligible[: self.size - 1])",

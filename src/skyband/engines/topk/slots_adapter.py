@@ -117,8 +117,7 @@ class SlotsAdapter(TopKAdapter):
         return self.slots_engine.holds(spec_of(query, unit).length, self._now(clock))
 
     def _now(self, clock: int) -> int:
-        now = self.numbering.now(clock)
-        return int(now[0]) if len(now) else 0
+        return int(next(iter(self.numbering.now(clock)), 0))
 
     def join_from_window(
         self, name: str, query: TopK, unit: int | None, serial: int, start: Start, clock: int
@@ -354,7 +353,7 @@ class SlotsAdapter(TopKAdapter):
         }
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
-        slots, attributes, joined = facts["slots"], facts["attributes"], facts["joined"]
+        slots, attributes, joined, refused = (facts[name] for name in ("slots", "attributes", "joined", "refused"))
         fit = sorted({*slots}) == sorted(slots) and len(slots) == len(self.queries) and all(map(is_whole, slots))
         fit = fit and max(slots) < 4 * len(slots) + (1 << 20) and attributes[: len(self.columns)] == [*self.columns]
         fit = fit and len({*attributes}) == len(attributes) <= MOST_ATTRIBUTES and all(map(is_name, attributes))
@@ -362,13 +361,14 @@ class SlotsAdapter(TopKAdapter):
         fit = fit and boxes <= {*attributes} and joined.keys() <= self.queries.keys()
         for arrivals, late, rejected in joined.values():
             fit = fit and all(map(is_whole, [arrivals, late, *rejected.values()]))
-        refused = facts["refused"]
         fit = fit and refused.keys() <= self.queries.keys()
         fit = fit and all(is_whole(count) for counts in refused.values() for count in counts.values())
         require(fit, "queries have slots")
-        self.refused = refused
-        self.attributes, self._stored = tuple(attributes), facts
+        self.refused, self.attributes, self._stored = refused, tuple(attributes), facts
         self.joined = {name: (arrivals, late, rejected) for name, (arrivals, late, rejected) in joined.items()}
+
+    def reads_stored(self, layout: Mapping[str, str]) -> None:
+        self.slots_engine.reads(layout)
 
     def after_restore(self) -> None:
         """Queries find their slots again, those of a snapshot of version 0.1 in order."""
