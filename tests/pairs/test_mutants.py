@@ -43,7 +43,7 @@ GIVEN = scenes("SCASE", "scored_by_blocks")
 JOINED = ("tests/pairs/test_programs.py", "-k", "late_rows and SCASE")
 BITS = ("tests/pairs/test_programs.py", "-k", "numpys_bits")
 CALLED = scenes("SCASE", "functions")
-FAILING = ("tests/pairs/test_shen.py", "-k", "fails_on_the_way or bad_scorings")
+FAILING = ("tests/pairs/test_failing_scorings.py", "-k", "fails_on_the_way or bad_scorings")
 GOLDEN = ("tests/pairs/test_shen.py", "-k", "figure or example")
 
 #: Left out, since nothing but the cost changes: steps of the staircase with K - 1 of K pairs (`thin` drops them, unless
