@@ -11,6 +11,7 @@ import numpy as np
 from skyband.errors import QueryError
 from skyband.query.expressions import parse
 from skyband.query.scoring.base import Floats, PairForm, Scoring, checked_column
+from skyband.query.validation import is_word
 
 Local: TypeAlias = Literal["absdiff", "sum"]
 Combine: TypeAlias = Literal["sum", "product", "max", "euclidean", "manhattan"]
@@ -69,9 +70,9 @@ class Global(Scoring):
             )
         for name, function in local.items():
             checked_column("Global", name)
-            if not isinstance(function, str) or function not in _LOCAL:
+            if not is_word(function, _LOCAL):
                 raise QueryError(f"Global: {function!r} (of {name}) is unknown. Use one of {', '.join(_LOCAL)}.")
-        if not isinstance(combine, str) or combine not in _COMBINE:
+        if not is_word(combine, _COMBINE):
             raise QueryError(f"Global: combine {combine!r} is unknown. Use one of {', '.join(_COMBINE)}.")
         if combine in _DISTANCES and "sum" in local.values():
             raise QueryError(f'Global: the {combine} distance is of differences. Use "absdiff" for every column.')

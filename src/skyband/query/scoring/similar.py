@@ -19,6 +19,7 @@ from skyband.errors import QueryError
 from skyband.query.each import Each, Need, bound, stored
 from skyband.query.scoring.base import EVERYTHING, Box, Columns, Floats, Rows, Scoring, checked_column
 from skyband.query.sql.text import name, number
+from skyband.query.validation import is_word
 
 if TYPE_CHECKING:
     from skyband.query.sql.tokens import Cursor
@@ -66,7 +67,7 @@ class Similar(Scoring):
     metric: Likeness
 
     def __init__(self, column: str, vector: Iterable[float] | Each, metric: Likeness = "cosine") -> None:
-        if not isinstance(metric, str) or metric not in METRICS:
+        if not is_word(metric, METRICS):
             raise QueryError(f"Similar: metric {metric!r} is unknown. Use one of {', '.join(METRICS)}.")
         object.__setattr__(self, "column", checked_column("Similar", column))
         object.__setattr__(self, "packed", vector if isinstance(vector, Each) else _components(vector).tobytes())
