@@ -361,6 +361,10 @@ class Adapter(Validation):
     def restore_facts(self, facts: dict[str, Any]) -> None:
         """Take the facts of a snapshot."""
 
+    def seen_types(self) -> dict[str, Any]:
+        """The types of answers' columns that a batch brings which is not taken yet."""
+        return {}
+
     def reads_stored(self, layout: Mapping[str, str]) -> None:
         """Arrays of these names come to be restored, of this version or of an older one."""
 

@@ -110,9 +110,7 @@ class UnsubscribedAdapter(Adapter):
         return self._validator.new_keys(validated)  # type: ignore[attr-defined]
 
     def seen_types(self) -> dict[str, Any]:
-        """The types of the columns of `select`, of a batch that is not taken yet."""
-        found: dict[str, Any] = getattr(self._validator, "seen_types", dict)()
-        return found
+        return self._validator.seen_types()
 
     @property
     def validates(self) -> Query:

@@ -146,8 +146,7 @@ def source_types(state: Any, source: str, keys: Any = None) -> dict[str, Any]:
 def seen_types(state: Any, source: str, adapter: Any, validated: Any) -> dict[str, Any]:
     """The same as a batch makes them that is not taken yet; adapter: which has validated it."""
     keys = None if validated.scored.keys is None else adapter.new_keys(validated)
-    selected: dict[str, Any] = getattr(adapter, "seen_types", dict)()
-    return source_types(state, source, keys) | selected
+    return source_types(state, source, keys) | adapter.seen_types()  # type: ignore[no-any-return]
 
 
 def with_over(state: Any, table: pa.Table, pieces: Any, engines: Any, labels: Any = ()) -> pa.Table:
