@@ -1,8 +1,8 @@
 """python -m benchmarks.alternate BEFORE EXPERIMENT ... [--rounds 2]: two checkouts, turn by turn, on one machine.
 
-Runs each experiment in the checkout BEFORE and in this one, alternating, and compares the seconds of each contestant:
-the ratio is before / after (medians), so above 1 is faster now. Yardsticks that do not use skyband (argsort and the
-like) are measured too: their ratios say how far noise goes. Rows go to benchmarks/alternated/NAME.jsonl.
+Runs each experiment, as BEFORE has it, in the checkout BEFORE and in this one, alternating, and compares the seconds of
+each contestant: the ratio is before / after (medians), so above 1 is faster now. Yardsticks that do not use skyband
+(argsort and the like) are measured too: their ratios say how far noise goes. Rows go to benchmarks/alternated/.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ FOLDER = ROOT / "benchmarks" / "alternated"
 Key = tuple[str, int, str]  # cell, its number, contestant
 
 
-def measure(checkout: Path, experiment: str) -> dict[Key, list[float]]:
-    """One run of an experiment in a checkout: seconds of all repeats."""
+def measure(checkout: Path, experiment: str, source: Path) -> dict[Key, list[float]]:
+    """One run of an experiment of the folder `source` in a checkout: seconds of all repeats."""
     path = os.pathsep.join([str(checkout / "src"), str(checkout)])
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "benchmarks.run", experiment, "--results", folder]
+        command = [sys.executable, "-m", "benchmarks.run", experiment, "--results", folder, "--from", str(source)]
         env = {**os.environ, "PYTHONPATH": path}
-        subprocess.run(command, cwd=checkout, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{experiment} failed in {checkout}:\n{done.stderr[-4000:]}")
         rows = [json.loads(line) for line in (Path(folder) / f"{experiment}.jsonl").read_text().splitlines()]
     assert all(row["right"] for row in rows), "a wrong answer is no measurement"
     return {(row["cell"], row["number"], row["contestant"]): row["seconds"] for row in rows}
@@ -46,12 +48,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     said = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
+    source = said.before.resolve() / "benchmarks" / "experiments"
     for experiment in said.experiments:
         before: dict[Key, list[float]] = {}
         after: dict[Key, list[float]] = {}
         for _ in range(said.rounds):
             for found, checkout in ((before, said.before.resolve()), (after, ROOT)):
-                for key, seconds in measure(checkout, experiment).items():
+                for key, seconds in measure(checkout, experiment, source).items():
                     found.setdefault(key, []).extend(seconds)
         common = {"before_commit": commit(said.before), "after_commit": commit(ROOT), "load": os.getloadavg()[0]}
         with (FOLDER / f"{experiment}.jsonl").open("w") as file:

@@ -66,7 +66,7 @@ def spark_monitor(stream: Stream, p: Mapping[str, Any]) -> Ready:
             F.count("*").alias("changes"),
             F.sum("diff").alias("objects"),
             F.sum(F.col("diff") * F.col("id")).alias("ids"),
-            F.sum(F.col("diff") * F.col("id") * F.col("id")).alias("squares"),
+            F.sum(F.col("diff") * (F.col("id") * F.col("id") % checks.PRIME)).alias("squares"),
         ]
         return changes.observe(SUMS, *columns)
 
