@@ -50,13 +50,13 @@ class SkybandEngine:
         self.tuning = tuning
         self.timed = timed
         self.net = net
-        self._set_queries(specs)
         self.caps = np.empty(0, CAP)  # per group, unless the rule is strict
         self.objects = np.empty(0, OBJECT)
         self.groups = np.empty(0, GROUP)
         self.views = np.empty(0, VIEW)
         self.tally = np.zeros(2, np.int64)  # places of the arena in use, changes of this batch
         self.held = np.empty(0, CHANGE)  # changes of a batch that goes on; `visit` is the group
+        self._set_queries(specs)
 
     def _set_queries(self, specs: tuple[Spec, ...]) -> None:
         self.queries = np.array([(spec.k, spec.length) for spec in specs], QUERY)

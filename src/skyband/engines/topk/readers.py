@@ -69,7 +69,7 @@ class ReaderBLOCK(BLOCK):
             edges=np.zeros(Q, np.int64),
             touched=np.zeros(Q, np.bool_),
             inner=inner,
-            copies=np.zeros(2 * len(self.groups) if hasattr(self, "groups") else 0, np.int64),
+            copies=np.zeros(2 * len(self.groups), np.int64),
             picked=np.zeros(int(k.max()) + 1, np.int64),
         )
         self.marks = np.zeros((64 + 2 * int(k.max()), (Q + 7) // 8), np.uint8)
@@ -89,15 +89,6 @@ class ReaderBLOCK(BLOCK):
             self.tally,
             self.scratch,
         )
-
-    @property
-    def held(self) -> Records:
-        """The objects that a net batch may still report."""
-        return self.copies[: self.tally[4]]
-
-    @held.setter
-    def held(self, _: Any) -> None:
-        """The base begins with none."""
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
@@ -120,6 +111,7 @@ class ReaderBLOCK(BLOCK):
         )
         if not arrivals.more:
             self.since, self.tally[4] = NEVER, 0
+        self.held = self.copies[: self.tally[4]]  # what a net batch may still report
         return self._ordered(self.changes[: self.tally[1]], visits, taken, arrivals, alive)
 
     def _reporting(self, alive: Bools, serial: int, more: bool) -> Report:
