@@ -169,7 +169,7 @@ def sorts(column: NDArray[Any], *, stable: bool) -> Check:
 
 
 def sums_to_best(stream: Stream, p: Mapping[str, Any], sums: Mapping[str, int]) -> bool:
-    """Are the sums of diff, diff·id and diff·(id² mod PRIME) over all changes those of the answers after the last row?"""
+    """Are the sums of diff, diff·id and diff·(id² mod PRIME) over all changes those of the last answers?"""
     ids = stream["id"][nearest_rows(stream, p)] if "queries" in p else best_ids(stream, p)
     return dict(sums) == {"objects": len(ids), "ids": int(ids.sum()), "squares": int((ids * ids % PRIME).sum())}
 
