@@ -16,6 +16,7 @@ import pyspark
 import pytest
 
 from skyband import Last, Monitor, TopK
+from spark.quick import SETTINGS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "declarative"
 
@@ -35,7 +36,9 @@ def test_the_example_completes(java: None, tmp_path: Path) -> None:
 
     home = Path(pyspark.__file__).parent
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.connect.grpc.binding.address 127.0.0.1\n")
+    settings = {**SETTINGS, "spark.connect.grpc.binding.address": "127.0.0.1"}
+    lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(lines)
     env = {**os.environ, "SPARK_HOME": str(home), "SPARK_CONF_DIR": str(tmp_path / "conf")}
     env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(

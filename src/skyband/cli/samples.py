@@ -266,7 +266,6 @@ def orders() -> None:
 TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
     [
         lambda: both("BLOCK", "SA"),
-        above,
         lengths,
         refused,
         lambda: families("BLOCK"),
@@ -285,6 +284,7 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: grids("TMA"),
         lambda: grids("SMA"),
         lambda: grids("TSL"),
+        above,
         kept,
         parts,
         endless,
