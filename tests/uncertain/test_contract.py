@@ -226,6 +226,7 @@ TASTES = {
     "late rows": Taste(timed=(True,), late=("accept",), lateness=(4, 8), edits=False, scores=(0.0, 1.0, 2.0, 3.0, 4.0)),
     "ties": Taste(scores=(1.0, 1.0, 2.0), chances=(0.5, 0.25, 0.25, 1.0), edits=False, lateness=(0, 2)),
     "one batch": Taste(rows=40, events=1, k=2, n=12, edits=False, chances=(0.5, 0.9, 0.7, 1.0)),
+    "improbable": Taste(chances=(0.01, 0.01, 0.02, 0.005, 1e-12, 0.3), rows=20, events=4, edits=False, k=2),
     "queries come and go": Taste(rows=6, events=10, queries=3, chances=tuple(SURE)),
 }
 

@@ -23,6 +23,7 @@ def scenes(only: str) -> tuple[str, ...]:
 
 DOM = scenes("DOM")
 LATE = scenes("DOM and late")
+IMPROBABLE = ("tests/uncertain/test_small_probabilities.py", "-k", "below_all or whole_window")
 TIED = scenes("CSQ and ties")
 TIES = scenes("(DOM or BS) and ties")
 GOLDEN = ("tests/uncertain/test_jin.py", "-k", "enough or windows_of_400 or letter")
@@ -71,6 +72,27 @@ MUTANTS: dict[str, Mutant] = {
         'affected[q] |= key > view["floor"]\n        if key',
         TIES,
     ),
+    "arrival: a more probable one below the floor": (
+        STEPS,
+        "            work.affected[q] = True\n    if late",
+        "            work.affected[q] |= False\n    if late",
+        IMPROBABLE,
+    ),
+    "arrival: a more probable one below the level": (STEPS, "p[i] <= most and ", "", IMPROBABLE),
+    "arrival: the bound of probabilities does not rise": (
+        STEPS,
+        "kept.most[g] = min(1.0, p + p * MARGIN)",
+        "pass",
+        IMPROBABLE,
+    ),
+    "sweep: the bound of probabilities is lost": (FRONT, "most = max(most, p)", "pass", IMPROBABLE),
+    "dominance: as if nothing more probable could come": (FRONT, "= 0.0, 1.0  #", "= 0.0, kept.most[g]  #", IMPROBABLE),
+    "stored: the bound of probabilities is lost": (
+        UNCERTAIN + "front_engine.py",
+        'by_run(np.maximum, window["p"], sizes, 0.0)',
+        "np.zeros(G)",
+        IMPROBABLE,
+    ),
     "late: before those of its time": (
         FRONT,
         'if window.records[head + middle]["stamp"] <= low:',
@@ -87,17 +109,22 @@ MUTANTS: dict[str, Mutant] = {
     "dominance: one short is enough": (PREFIX, "enough = many >= k", "enough = many >= k - 1", GOLDEN),
     "threshold: enough too soon": (
         PREFIX,
-        "enough = surely(few, threshold)",
-        "enough = surely(few * 0.5, threshold)",
+        "enough = surely(times_most(few, out), threshold)",
+        "enough = surely(times_most(few, out) * 0.5, threshold)",
         scenes("pt-k"),
     ),
     "ranks: enough too soon": (
         PREFIX,
-        "enough = surely(most, best[k - 1])",
-        "enough = surely(most * 0.5, best[k - 1])",
+        "enough = surely(times_most(most, out), best[k - 1])",
+        "enough = surely(times_most(most, out) * 0.5, best[k - 1])",
         GOLDEN,
     ),
-    "choices: enough too soon": (PREFIX, "enough = surely(most, top)", "enough = surely(most * 0.5, top)", GOLDEN),
+    "choices: enough too soon": (
+        PREFIX,
+        "enough = surely(times_most(most, out), top)",
+        "enough = surely(most * 0.5, top)",
+        GOLDEN,
+    ),
     "front: cut between equals": (
         FRONT,
         "size += 1\n    if 0 < size < had",

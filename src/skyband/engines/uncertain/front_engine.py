@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from skyband.engines.arena import place, recast, runs, unplaced
 from skyband.engines.contract import NEVER, Answer, Arrivals, Bools, Changes, Ints, Spec
 from skyband.engines.grouped import rebuild
-from skyband.engines.invariants import are_counts, require
+from skyband.engines.invariants import are_counts, by_run, require
 from skyband.engines.uncertain.changes import Taken, at_rest, differences, ordered, ranked, taken
 from skyband.engines.uncertain.invariants import check_tuples
 from skyband.engines.uncertain.kernels.records import (
@@ -57,7 +57,7 @@ class FrontEngine:
         self.timed = timed
         self.net = net
         self._serve(specs)
-        self.state = Kept(self._arena(), self._arena(), np.empty(0, GROUP), np.empty(0, VIEW))
+        self.state = Kept(self._arena(), self._arena(), np.empty(0, GROUP), np.empty(0, VIEW), np.empty(0))
         changes = np.empty(64, CHANGE)  # kept between pushes, since new memory costs more than writing
         self.reported = Reported(self._arena(), self._bits(0), _zeros(0), _zeros(2), changes, _zeros(2))
 
@@ -131,7 +131,7 @@ class FrontEngine:
         self, window: Records, front: Records, answers: Records, entered: Any, free: Ints, changes: Records
     ) -> None:
         old, reported = self.state, self.reported
-        self.state = Kept(_with(old.window, window), _with(old.front, front), old.groups, old.views)
+        self.state = Kept(_with(old.window, window), _with(old.front, front), old.groups, old.views, old.most)
         answered = _with(reported.answers, answers)
         self.reported = Reported(answered, entered, free, reported.slots, changes, reported.written)
 
@@ -139,12 +139,10 @@ class FrontEngine:
         more, Q, old = total - len(self.state.groups), len(self.specs), self.state
         if more <= 0:
             return
-        self.state = Kept(
-            _with_runs(old.window, more),
-            _with_runs(old.front, more),
-            np.concatenate([old.groups, self.empty_groups(more)]),
-            np.concatenate([old.views, _views(more * Q)]),
-        )
+        groups = np.concatenate([old.groups, self.empty_groups(more)])
+        views = np.concatenate([old.views, _views(more * Q)])
+        most = np.concatenate([old.most, np.zeros(more)])
+        self.state = Kept(_with_runs(old.window, more), _with_runs(old.front, more), groups, views, most)
         self.reported = self.reported._replace(answers=_with_runs(self.reported.answers, more * Q))
 
     def empty_groups(self, size: int) -> Records:
@@ -167,6 +165,7 @@ class FrontEngine:
         for arena, chosen in ((self.state.window, groups), (self.state.front, groups), (self.reported.answers, views)):
             arena.runs["head"][chosen], arena.runs["size"][chosen] = arena.runs["start"][chosen], 0
         self.state.groups[groups], self.state.views[views] = self.empty_groups(1), _views(1)
+        self.state.most[groups] = 0.0
 
     # --- answers
 
@@ -288,7 +287,7 @@ class FrontEngine:
     def nbytes(self) -> int:
         state, reported = self.state, self.reported
         arenas = [array for arena in (state.window, state.front, reported.answers) for array in arena[:2]]
-        arrays = (*arenas, state.groups, state.views, reported.entered, reported.free, reported.changes)
+        arrays = (*arenas, *state[2:], reported.entered, reported.free, reported.changes)
         return int(sum(array.nbytes for array in arrays))
 
     # --- snapshots
@@ -331,7 +330,8 @@ class FrontEngine:
         entered = np.asarray(state["marks"], np.uint64).reshape(-1, old if narrow else words).copy()
         entered = self._widened(entered) if narrow else entered
         window["mark"][slotted] = np.arange(len(entered))
-        self.state = Kept(_placed(window, sizes), _with_runs(self._arena(), G), groups, views)
+        most = by_run(np.maximum, window["p"], sizes, 0.0)
+        self.state = Kept(_placed(window, sizes), _with_runs(self._arena(), G), groups, views, most)
         self.reported = self.reported._replace(
             answers=_placed(answers, lengths),
             entered=entered,

@@ -58,6 +58,7 @@ def check_tuples(engine: FrontEngine, now: Ints | None) -> None:
     groups, views, G = state.groups, state.views, len(state.groups)
     sizes, window = engine.kept, runs(state.window.records, state.window.runs, np.arange(G))
     check_window(window, sizes)
+    require((window["p"] <= np.repeat(state.most, sizes)).all(), "no tuple is more probable than its group knows")
     check_ages(window["stamp"], sizes, now, FAR)  # after `refit` some have left the longest window
     require(now is None or (groups["now"] <= now).all(), "a group's clock has not passed")
     used, free = reported.slots.tolist()

@@ -265,9 +265,9 @@ def larger(rivals: Rivals | None, size: int, K: int, semantics: int) -> Rivals |
 @part
 def new_walk(size: int, k: int, semantics: int, rivals: Rivals | None) -> Walk:
     """Memory for walks over at most `size` tuples; rivals: None, unless they are alternatives."""
-    at, rank, chance, result, r, best, chances, places, chosen, _ = prefix.new_walk(size, k)
+    at, rank, chance, result, r, best, chances, places, chosen, most, _ = prefix.new_walk(size, k)
     more = larger(rivals, size, min(k, size + 1), semantics)
-    return Walk(at, rank, chance, result, r, best, chances, places, chosen, more)
+    return Walk(at, rank, chance, result, r, best, chances, places, chosen, most, more)
 
 
 @kernel

@@ -143,6 +143,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
     old, to, last = head + size - 1, head + size, group["base"] + size + i - begin
     count, new = 0, 0
     floor, depth, waiting = np.nan, 0, 0  # no key is below NaN
+    most, work.walk.most[0] = 0.0, 1.0  # what is dropped is not needed whatever comes
     group["level"] = -np.inf
     while True:
         if slotted:  # the arrivals first, then the window; tuples above the floor are newer
@@ -157,7 +158,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
             new += 1
             if keys[i] >= group["level"]:
                 write_tuple(fresh, 0, batch, i, -1)
-            key = keys[i]
+            key, p = keys[i], batch.probabilities[i]
             i -= 1
         elif old >= head:
             key = tuples[old]["key"]
@@ -167,6 +168,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
                 continue
             to -= 1
             tuples[to] = tuples[old]
+            p = tuples[to]["p"]
             if key >= group["level"]:
                 fresh[0] = tuples[to]
             old -= 1
@@ -174,6 +176,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
             break
         pos = last - count
         count += 1
+        most = max(most, p)
         if key < group["level"]:
             continue
         fresh[0]["mark"] = pos
@@ -197,6 +200,7 @@ def sweep(kept: Kept, reported: Reported, batch: Batch, rules: Rules, work: Work
     group["base"] = last - count + 1
     group["since"] = 0
     group["kept"] = count
+    kept.most[g] = most
     at["staying"] = new
 
 

@@ -4,6 +4,10 @@ A walk goes from the best tuple down, with the distribution of how many of those
 ends where the stop condition of the semantics holds: no tuple below can be in the answer. Terms and their order are
 those of the oracle, so that equal prefixes give equal floats; a longer prefix than needed changes no answer.
 
+What a condition bounds, it bounds for a tuple that surely exists. One of probability p is in the answer p times as
+probably at most, so where `most` bounds the probabilities of all tuples below, so many times the bound is enough
+(docs/engines/uncertain/dom.md). That is for reading an answer now: a tuple that comes later may be more probable.
+
 Cost: O(k) a tuple.
 """
 
@@ -22,6 +26,7 @@ SHARE = 16  # a prefix may be longer than necessary by 1/16
 EACH = 1 << 60  # as a share: the stop condition is tested after each tuple
 FEW = 64  # up to this number, chances are compared each with each
 SIMD = 16  # numbers that a processor compares at once
+LEAST = 1e-9  # the smallest bound of probabilities that is made use of
 WORD, WORD_SHIFT = 64, 6  # bits of a word; by shifts, since divisions would take longer than all else
 
 
@@ -29,6 +34,12 @@ WORD, WORD_SHIFT = 64, 6  # bits of a word; by shifts, since divisions would tak
 def surely(bound: float, value: float) -> bool:
     """Is the value at least the bound, whatever the last bits of both say?"""
     return bound == 0 or (bound > TINY and value >= bound * SLACK)
+
+
+@uncounted
+def times_most(bound: float, out: Walk) -> float:
+    """The bound for the tuples that there are below; a tiny one stays, since a smaller one could be 0."""
+    return bound * max(out.most[0], LEAST) if bound > TINY else bound
 
 
 @uncounted
@@ -84,9 +95,9 @@ def walk_chances(
                 for j in range(min(K, n + 1)):
                     few += r[j]
                 if threshold >= 0:
-                    enough = surely(few, threshold)
+                    enough = surely(times_most(few, out), threshold)
                 elif few == 0 or few > TINY:
-                    few, many = few * SLACK, 0
+                    few, many = times_most(few, out) * SLACK, 0
                     for t in range(n):
                         many += chances[t] >= few
                     enough = many >= k
@@ -184,7 +195,7 @@ def walk_ranks(front: Records, head: int, size: int, first: int, k: int, guess: 
                 most = 0.0
                 for j in range(k):
                     most = max(most, r[j])
-                enough = surely(most, best[k - 1])
+                enough = surely(times_most(most, out), best[k - 1])
         i += 1
     leave_ranks(out, K)
     out.result[PASSED], out.result[VALID], out.result[ENOUGH] = i, n, enough
@@ -236,7 +247,7 @@ def walk_choices(front: Records, head: int, size: int, first: int, k: int, guess
                 most = 0.0
                 for j in range(k):
                     most = max(most, r[j])
-                enough = surely(most, top)
+                enough = surely(times_most(most, out), top)
         i += 1
     found = 0
     if top > 0:
@@ -266,6 +277,7 @@ def new_walk(size: int, k: int) -> Walk:
         np.empty(size + SIMD, np.float64),
         np.empty(size, np.int64),
         np.empty(max(bits, K), np.int64),
+        np.ones(1),
         None,
     )
 

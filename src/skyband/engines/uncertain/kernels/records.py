@@ -107,6 +107,7 @@ class Kept(NamedTuple):
     front: Arena  # copies of its best ones, best first, complete down to a level
     groups: Records  # GROUP
     views: Records  # VIEW, by group and query
+    most: Floats  # by group: no kept tuple is more probable
 
 
 class Reported(NamedTuple):
@@ -184,6 +185,7 @@ class Walk(NamedTuple):
     chances: Floats  # pk-topk, pt-k: of each tuple passed, to be among the first k
     places: Ints  # of each valid tuple passed: its place in the front
     chosen: Ints  # u-kranks: the best tuple for each rank; u-topk: bits of each tuple, the choices that it is in
+    most: Floats  # [no tuple below is more probable]
     rivals: Rivals | None  # where alternatives exclude each other
 
 

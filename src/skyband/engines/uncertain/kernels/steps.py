@@ -1,7 +1,8 @@
 """The steps of windows of uncertain tuples: tuples expire and arrive, answers are read again, changes are reported.
 
 An arrival below the level of the front, and an expiry below the prefix that an answer was read from, change nothing: a
-comparison each. Otherwise the answer is read again (prefix.py) and compared with the reported one (changes.py).
+comparison each. Otherwise the answer is read again (prefix.py) and compared with the reported one (changes.py). A tuple
+that is more probable than all before it counts as one above the prefix, whose length depends on that.
 Arrivals stay in the batch's own arrays until a block of them is full; then they join the window, swept if the engine
 drops tuples (front.py).
 """
@@ -38,6 +39,7 @@ from skyband.kernels.records import NEVER, reserve
 
 Grown: TypeAlias = tuple[Records, Records, Records, NDArray[np.uint64], Ints, Records]
 EXPIRE, ARRIVE, READ, CLOSE = 0, 1, 2, 3  # stages of a step; CLOSE: of a visit
+MARGIN = 1 / 64  # by which the bound of probabilities is more than the one that passed it
 # what a stage needs before it can go on: more capacity of an array, or a sweep
 NOTHING, SWEEP, WINDOW, FRONT, ANSWERS, SLOTS, CHANGES, WALK = 0, 1, 2, 3, 4, 5, 6, 7
 
@@ -73,7 +75,7 @@ def read_again(kept: Kept, reported: Reported, rules: Rules, work: Work, loop: R
         at["need"] = 2 * size
         return WALK
     k, threshold = query["k"], query["threshold"]
-    first, guess = view["first"], view["guess"]
+    first, guess, found.most[0] = view["first"], view["guess"], kept.most[g]
     walk_any(found.rivals, False, front, head, size, first, k, rules.semantics, threshold, guess, SHARE, found)
     passed, many, enough = found.result[PASSED], found.result[FOUND], found.result[ENOUGH]
     if not enough and group["level"] != -np.inf:  # the front is used up
@@ -160,6 +162,11 @@ def arrive(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g:
         return WINDOW
     if is_full(kept.front, g):
         return FRONT
+    p = batch.probabilities[i]
+    if p > kept.most[g]:  # a little more, so that rising probabilities seldom do it
+        kept.most[g] = min(1.0, p + p * MARGIN)
+        for q in range(Q):
+            work.affected[q] = True
     if late:
         join(kept, batch, work, loop, g)
         insert_late(kept, batch, rules, work, g, i)
@@ -235,8 +242,8 @@ def read(kept: Kept, batch: Batch, rules: Rules, work: Work, loop: Records, g: i
             stamp = kept.window.records[old + first]["stamp"] if first < beyond else stamps[new + first]
             due = min(due, stamp + length)
     to = min(batch.visits[at["visit"]]["end"], at["block"] + rules.block)
-    level, newest = group["level"], group["newest"]
-    while i < to and keys[i] < level and now[i] < due and stamps[i] >= newest:  # below the level, and none expires
+    level, newest, most, p = group["level"], group["newest"], kept.most[g], batch.probabilities
+    while i < to and keys[i] < level and p[i] <= most and now[i] < due and stamps[i] >= newest:  # and none expires
         newest = stamps[i]
         i += 1
     group["newest"] = newest
@@ -336,7 +343,7 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
                 window = grown(window, g, at["staying"])
             front.runs[g]["size"] = 0
             front = grown(front, g, ranking.runs[0]["size"] + 1)
-            kept = Kept(window, front, kept.groups, kept.views)
+            kept = Kept(window, front, kept.groups, kept.views, kept.most)
             settle(kept, batch, rules, work, loop, g)
         elif need == WINDOW:
             window = grown(window, g, at["need"])
@@ -350,5 +357,5 @@ def take_groups(kept: Kept, reported: Reported, batch: Batch, rules: Rules) -> G
             changes = reserve(changes, reported.written, at["need"])
         else:
             found = new_walk(at["need"], rules.k, rules.semantics, batch.rivals)
-        kept = Kept(window, front, kept.groups, kept.views)
+        kept = Kept(window, front, kept.groups, kept.views, kept.most)
         reported = Reported(answers, reported.entered, reported.free, reported.slots, changes, reported.written)
