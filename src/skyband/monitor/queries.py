@@ -383,11 +383,12 @@ class StandingQueries(Placement):
                         f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
                         "of them another name."
                     )
-        names = change_names([*self._traits.values(), query], kept, timed=False)
+        asked = [*self._traits.values(), query]
+        names = change_names(asked, kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            if any(twice == name for name, _ in getattr(query, "select", ())):
-                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
+            if any(twice == name for one in asked for name, _ in getattr(one, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep` or `per`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )
