@@ -142,3 +142,19 @@ def test_a_plain_query_begins_with_the_same_question() -> None:
         {"query": "one", "id_a": 2, "id_b": 3, "diff": 1, "first": True}
     ]
     assert [row["query"] for row in monitor.push({"x": [9.1], "i": [5]}).to_pylist()].count("one") == 2
+
+
+@pytest.mark.parametrize(
+    "more", [{"with_ties": True}, {"distinct": "best"}, {"offset": 1}, {"window": sb.Session(span=5)}]
+)
+def test_what_sorted_answers_shares_nothing(more: dict[str, Any]) -> None:
+    asked: dict[str, Any] = {"by": "x", "window": Last(5)} | more
+    monitor = sb.Monitor({"plain": TopK(3, **asked), "q": TopK(Each("k"), **asked)}, id="i", time="t")
+    monitor.subscribe("q", {"subscriber": [1], "k": [3]})
+    monitor.push({"x": [1.0, 2.0], "i": [1, 2], "t": [1, 2]})
+    before = monitor.snapshot()
+    with pytest.raises(QueryError, match=r"new: SORTED answers .* none that is added later"):
+        monitor.add("new", TopK(2, **asked), from_window=True)
+    with pytest.raises(QueryError, match=r"subscriber 2: SORTED answers .* none that come later"):
+        monitor.subscribe("q", {"subscriber": [2], "k": [2]}, from_window=True)
+    assert monitor.snapshot() == before
