@@ -114,6 +114,22 @@ def test_ids_rank_in_their_own_order(values: list[Any], type_: Any, best_first: 
         assert m.answer().schema.field("key_2").type == type_
 
 
+def test_ids_that_are_numbers_rank_as_numbers_once_all_objects_have_left() -> None:
+    query = sb.TopKGroups(2, by=("id",), window=sb.Last(span=3), of="o")
+    m = sb.Monitor(query, time="t")
+    m.push({"o": list(range(3000)), "t": 0})
+    m.advance(10)  # so many have left that their codes are given back
+    m.push({"o": [3, 5, 4], "t": 10})
+    assert m.answer().column("id").to_pylist() == [5, 4]
+
+
+def test_ids_that_are_numbers_rank_as_numbers_once_their_group_is_forgotten() -> None:
+    query = sb.TopKGroups(2, by=("id",), window=sb.Ever(), of="o", per="g")
+    m = sb.Monitor(query, time="t", forget=5)
+    told = [moves(m.push({"o": [o], "g": ["a"], "t": [t]})) for o, t in ((7, 0), (3, 6), (5, 7), (4, 8))]
+    assert told == [["0 +7*"], ["5 -7", "6 +3*"], ["7 +5*"], ["8 -3", "8 +4*"]]
+
+
 def test_an_id_alone_is_a_score_if_it_is_a_number() -> None:
     m = sb.Monitor(sb.TopKGroups(2, by="id", window=LAST, of="o"))
     m.push({"o": [3, 2**53 + 1, 7]})

@@ -206,6 +206,13 @@ def test_what_it_refuses(more: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_column_of_select_that_another_query_has_as_its_group(turned: bool) -> None:
+    asked = [made(select={"n": "count(*)"}, of="o"), sb.TopK(1, "x", sb.Last(3), per={"n": "g"})]
+    with pytest.raises(QueryError, match="'n' is in `select` and in `keep` or `per`"):
+        sb.Monitor(asked[::-1] if turned else asked)
+
+
 def test_other_kinds_say_where_aggregates_belong() -> None:
     with pytest.raises(QueryError, match=r"sb\.TopKGroups"):
         sb.TopK(3, by="sum(x)", window=sb.Last(9))

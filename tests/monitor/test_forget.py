@@ -127,6 +127,15 @@ def test_time_that_moves_on_alone_forgets() -> None:
     assert [(one["at"], one["diff"], one["first"]) for one in again] == [(0, 1, True)]
 
 
+@pytest.mark.parametrize("keys", [["a", "b", "a"], [False, True, False]])
+def test_a_key_that_is_no_number_is_known_before_the_rows_are_examined(keys: list[Any]) -> None:
+    monitor = sb.Monitor(sb.TopK(1, "key", sb.Last(3), per="g"), time="t", forget=10)
+    changes = monitor.push({"t": [0, 1, 20], "g": 1, "key": keys}).to_pylist()
+    told = [(one["time"], one["key_1"], one["diff"]) for one in changes]
+    first, best = keys[:2]
+    assert told == [(0, first, 1), (1, first, -1), (1, best, 1), (11, best, -1), (20, first, 1)]
+
+
 def test_net_changes_of_a_group_end_where_it_is_forgotten() -> None:
     monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3), per="g"), time="t", emit="batch", forget=10)
     monitor.push({"t": [0], "g": ["a"], "x": [1.0]})

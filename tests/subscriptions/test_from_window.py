@@ -95,6 +95,20 @@ def test_numbers_go_on_with_the_largest() -> None:
     assert entering.column("at").to_pylist() == [2, 2]
 
 
+@pytest.mark.parametrize("by", [Linear({"x": Each("a")}), "x * :a"])
+def test_those_who_come_again_and_again_are_told_under_their_names(by: Any) -> None:
+    """More than a thousand entries of subscriptions that have ended are given back in between."""
+    monitor = sb.Monitor({"q": TopK(Each("k"), by=by, window=Last(8))}, id="i")
+    table = {"subscriber": np.arange(100), "k": np.arange(100) % 2 + 1, "a": np.ones(100)}
+    monitor.subscribe("q", {"subscriber": [100], "k": [3], "a": [1.0]})
+    monitor.subscribe("q", table)
+    monitor.subscribe("q", table)
+    monitor.push({"x": [1.0, 2.0], "i": [1, 2]})
+    wanted = sorted((who, 1, i, float(i), 1) for who in range(100) for i in (2, 1)[: who % 2 + 1])
+    for _ in range(12):
+        assert told(monitor.subscribe("q", table, from_window=True)) == wanted
+
+
 def test_what_cannot_begin() -> None:
     query = TopK(Each("k"), by=Linear({"x": Each("a"), "y": 1.0}), window=Last(Each("n")), buffer=4)
     monitor = sb.Monitor({"q": query, "p": TopKPairs(Each("k"), by="abs(a.x - b.x)", window=Last(8))})
@@ -128,3 +142,19 @@ def test_a_plain_query_begins_with_the_same_question() -> None:
         {"query": "one", "id_a": 2, "id_b": 3, "diff": 1, "first": True}
     ]
     assert [row["query"] for row in monitor.push({"x": [9.1], "i": [5]}).to_pylist()].count("one") == 2
+
+
+@pytest.mark.parametrize(
+    "more", [{"with_ties": True}, {"distinct": "best"}, {"offset": 1}, {"window": sb.Session(span=5)}]
+)
+def test_what_sorted_answers_shares_nothing(more: dict[str, Any]) -> None:
+    asked: dict[str, Any] = {"by": "x", "window": Last(5)} | more
+    monitor = sb.Monitor({"plain": TopK(3, **asked), "q": TopK(Each("k"), **asked)}, id="i", time="t")
+    monitor.subscribe("q", {"subscriber": [1], "k": [3]})
+    monitor.push({"x": [1.0, 2.0], "i": [1, 2], "t": [1, 2]})
+    before = monitor.snapshot()
+    with pytest.raises(QueryError, match=r"new: SORTED answers .* none that is added later"):
+        monitor.add("new", TopK(2, **asked), from_window=True)
+    with pytest.raises(QueryError, match=r"subscriber 2: SORTED answers .* none that come later"):
+        monitor.subscribe("q", {"subscriber": [2], "k": [2]}, from_window=True)
+    assert monitor.snapshot() == before

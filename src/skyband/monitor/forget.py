@@ -44,6 +44,8 @@ class Forget:
 
     def push(self, batch: Batch, to: Any, more: bool) -> pa.Table:
         """Take a batch; more: it goes on with the next one."""
+        if batch.rows:
+            self.loop.queries.prepare([batch])
         with self.state.new_groups():
             ahead = self._ahead(batch)  # whatever is wrong with the batch is found before anything changes
             if ahead is not None and self.state.options.invalid == "raise":

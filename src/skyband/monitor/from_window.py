@@ -45,6 +45,21 @@ def lender_of(
     return next(iter(same or able), None)
 
 
+def no_lender(name: str, query: Query) -> QueryError:
+    """Why a plain query cannot begin with what is in its window."""
+    if choose(query) == "SORTED":
+        return QueryError(
+            f"{name}: SORTED answers {query!r}, and such queries share their state with none that is added later. Add "
+            "it without from_window: it sees what arrives from now on."
+        )
+    return QueryError(
+        f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and `where` "
+        f"(but for ranges), and at least {query.window!r}, by TMA, SMA or TSL, a family of queries whose history is as "
+        "long, or the same question with at least its k and window. Add it without from_window, or let such a query "
+        "stand first."
+    )
+
+
 def lend(lender: Adapter, name: str, query: Query, unit: int | None, clock: int) -> tuple[Adapter, Columns]:
     """Let a query begin with the state of this adapter; returns its own, and what enters its answer."""
     if not isinstance(lender, WindowAdapter):
@@ -126,6 +141,11 @@ def check_lenders(state: State, subscriptions: Subscriptions, prepared: Prepared
             lent[lender] += 1
         else:
             who = prepared.rows.ids[place].as_py()
+            if choose(query) == "SORTED":
+                raise QueryError(
+                    f"{what}: subscriber {who!r}: SORTED answers {query!r}, and such subscriptions share their state "
+                    "with none that come later. Nothing was taken; subscribe without from_window."
+                )
             raise QueryError(
                 f"{what}: subscriber {who!r}: no other subscription keeps what {query!r} needs: the same question but "
                 "for k and the window, with at least its k and its window, and with fewer than 32 that share its "

@@ -22,7 +22,7 @@ from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remembe
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError, StateError
 from skyband.monitor.families import traits_of
-from skyband.monitor.from_window import adapter_over, lend, lender_of
+from skyband.monitor.from_window import adapter_over, lend, lender_of, no_lender
 from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import (
     check_askers,
@@ -97,12 +97,7 @@ class StandingQueries(Placement):
         if lender is None and isinstance(checked, TopKPairs):
             return self._pairs_from_window(name, checked)
         if lender is None:
-            raise QueryError(
-                f"{name}: no standing query keeps a window that this one could look at: the same columns, `per` and "
-                f"`where` (but for ranges), and at least {checked.window!r}, by TMA, SMA or TSL, a family of "
-                "queries whose history is as long, or the same question with at least its k and window. Add it "
-                "without from_window, or let such a query stand first."
-            )
+            raise no_lender(name, checked)
         with self.state.commit:
             adapter, piece = lend(lender, name, checked, self.state.unit, self.state.clock)
             self.state.adapters[name], self.state.query_names = adapter, None
@@ -383,11 +378,12 @@ class StandingQueries(Placement):
                         f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
                         "of them another name."
                     )
-        names = change_names([*self._traits.values(), query], kept, timed=False)
+        asked = [*self._traits.values(), query]
+        names = change_names(asked, kept, timed=False)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            if any(twice == name for name, _ in getattr(query, "select", ())):
-                raise QueryError(f"{twice!r} is in `select` and in `keep`. Give it another name in `select`.")
+            if any(twice == name for one in asked for name, _ in getattr(one, "select", ())):
+                raise QueryError(f"{twice!r} is in `select` and in `keep` or `per`. Give it another name in `select`.")
             raise QueryError(
                 f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
             )

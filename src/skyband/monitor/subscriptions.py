@@ -68,8 +68,7 @@ class SubscribedQueries:
         if not len(rows):
             return state.changes([], [])
         prepared = self._prepared(subscriptions, rows)
-        from_window = from_window and must_look_back(state, subscriptions)
-        if from_window:
+        if from_window := from_window and must_look_back(state, subscriptions):
             check_lenders(state, subscriptions, prepared)
         with state.commit:
             state.subscriber_type = rows.ids.type
@@ -78,7 +77,10 @@ class SubscribedQueries:
             left = self._remove(subscriptions, here[here >= 0])
             self._add(subscriptions, prepared, begun=from_window)
             changes = state.changes([], []) if begun is None else begun.table(state)
-            return changes if left is None else in_one(state, [changes, left])
+            changes = changes if left is None else in_one(state, [changes, left])
+            if subscriptions.is_sparse:  # only now: changes know subscribers by their entries
+                compact(state, subscriptions)
+            return changes
 
     def _prepared(self, subscriptions: Subscriptions, rows: Rows, *, anew: bool = False) -> Prepared:
         """Slots and plain queries of a table; a QueryError names the subscriber."""
@@ -133,12 +135,13 @@ class SubscribedQueries:
         column = ids_of(name, ids, self.state.subscriber_type)
         entries = subscriptions.find(column)
         with self.state.commit:
-            unknown = int((entries < 0).sum())
-            if unknown:
+            if unknown := int((entries < 0).sum()):
                 subscriptions.unknown += unknown
                 self.state.count({"unknown subscriber": unknown})
             left = self._remove(subscriptions, np.unique(entries[entries >= 0]))
             self._changed(subscriptions)
+            if subscriptions.is_sparse:
+                compact(self.state, subscriptions)
             changes = [self.state.changes([], []), *([] if left is None else [left])]
             return in_one(self.state, changes) if name in self.state.over else None
 
@@ -192,8 +195,6 @@ class SubscribedQueries:
         base.subscribed = subscriptions.count > 0
         if not subscriptions.count:
             subscriptions.fresh = {}
-        if subscriptions.is_sparse:
-            compact(self.state, subscriptions)
 
     def _resort(self, subscriptions: Subscriptions, sort: Any) -> None:
         """Go on as a query over time windows, or over counted ones, now that the first subscription says so."""

@@ -63,6 +63,8 @@ class Order:
     def ranks(self, columns: Sequence[Operand], stamps: Ints, serials: Ints) -> Ints:
         """The ranks of objects with these keys, and this age of their newest rows."""
         rows = np.empty((len(stamps), self.width), np.int64)
+        if not len(stamps):  # columns of no object have no type that says whether they hold words
+            return rows
         for i, (column, way) in enumerate(zip(columns, self.ways, strict=True)):
             rows[:, i] = self._numbers(i, column, way)
         for i, age in ((-2, stamps), (-1, serials)):
