@@ -70,11 +70,16 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "bound: an object whose last row above it goes keeps its score": (
         QUIET,
-        "if slot[\"count\"] == 1 or (covers and _is_last(state, s, r)):",
-        "if slot[\"count\"] == 1:",
+        'if slot["count"] == 1 or (covers and _is_last(state, s, r)):',
+        'if slot["count"] == 1:',
         BOUNDS,
     ),
-    "bound: an object that is gone has been shown": (QUIET, 'slot["cold"] = one["shown"] = 0', 'slot["cold"] = 0', BOUNDS),
+    "bound: an object that is gone has been shown": (
+        QUIET,
+        'slot["cold"] = one["shown"] = 0',
+        'slot["cold"] = 0',
+        BOUNDS,
+    ),
     "bound: cold objects that come are ranked by what is there": (
         QUIET,
         'slot["cold"], slot["group"], one["key"] = 1, g, np.nan',
@@ -111,7 +116,12 @@ MUTANTS: dict[str, Mutant] = {
         "state.values[newest, column] < bound and links[newest, chain] < 0:",
         BOUNDS,
     ),
-    "bound: objects above a smaller one are not ranked": (BOUND, "if np.isnan(live", "if False and np.isnan(live", BOUNDS),
+    "bound: objects above a smaller one are not ranked": (
+        BOUND,
+        "if np.isnan(live",
+        "if False and np.isnan(live",
+        BOUNDS,
+    ),
     "bound: one that rises leaves too few above it": (
         ENGINES + "bound.py",
         "bound = float(np.partition(keys, len(keys) - self.wanted)[-self.wanted])\n        if bound > store",

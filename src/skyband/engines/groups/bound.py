@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skyband.engines.groups.kernels.bound import largest_of, lower_bound, raise_bound, rank_warm
+from skyband.engines.groups.kernels.bound import largest_of, lower_bound, members_of_heaps, raise_bound, rank_warm
 from skyband.engines.groups.kernels.state import CHAIN, HOT, LIVE, MOST_HOT, STEP, TIMED, USED, Batch, Live
 from skyband.kernels.records import NEVER
 
@@ -61,15 +61,19 @@ class Bound:
             self._raise(view, live)
 
     def _raise(self, view: View, live: Live) -> None:
+        """Let as few be above the bound as are wanted. It reads those that were: O(1) for each that has come."""
         store, facts = view.store, view.store.facts
-        keys = live.ranks["key"][np.flatnonzero(store.there & (store.slots["cold"] == 0))]
+        ranked = np.empty(len(live.ranks), np.int64)
+        ranked = ranked[: members_of_heaps(live, ranked)]
+        keys = live.ranks["key"][ranked]
+        keys = keys[~np.isnan(keys)]
         bound = float(np.partition(keys, len(keys) - self.wanted)[-self.wanted])
         if bound > store.bound[0]:
-            raise_bound(store.state, live, bound)
-            view.rankings[0].rebuild(store.slots)
+            raise_bound(store.state, live, ranked, bound)
         facts[MOST_HOT] = max(ROOM * self.wanted, 2 * int(facts[HOT]))  # many may be equal
 
     def _lower(self, view: View, batch: Batch, live: Live) -> None:
+        """Read all rows again for the best that are below the bound."""
         store, facts = view.store, view.store.facts
         soon = self.fell > 0 and facts[STEP] - self.fell < facts[LIVE]
         self.wanted = MORE * self.wanted if soon else max(self._least(view), self.wanted // MORE)
