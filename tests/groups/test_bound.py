@@ -90,6 +90,7 @@ def test_what_reads_all_objects_finds_them(seed: int) -> None:
         if n == 4:
             other = sb.TopKGroups(2, by="max(x)", window=sb.Last(span=SPAN), of="o")
             entered = m.add("b", other, from_window=True)
+            assert entered is not None
             assert counted(entered.to_pylist()) == counted(oracle.add("b", other, donor="a"))
         if n == 6:
             m.drop("b")

@@ -79,14 +79,14 @@ def lower_bound(state: State, window: Window, batch: Batch, order: Ints, bound: 
         slot["cold"] = slot["count"] > 0
         state.ends[s, chain] = state.ends[s, chain + 1] = -1
     for i in range(len(order)):
-        add_monotone(state, window, batch, 0, np.int64(state.rows[order[i]]["slot"]), order[i])
+        add_monotone(state, window, batch, 0, int(state.rows[order[i]]["slot"]), order[i])
 
 
 @uncounted_kernel
 def rank_warm(state: State, window: Window, live: Live, order: Ints) -> None:
     """Rank the objects of these rows that were cold until now, in the present step."""
     for i in range(len(order)):
-        s = np.int64(state.rows[order[i]]["slot"])
+        s = int(state.rows[order[i]]["slot"])
         if np.isnan(live.ranks[s]["key"]):
             slot, head = state.slots[s], live.heads[state.slots[s]["group"]]
             key, decider = live.sign * value_of(state, live.measure, s), decider_of(state, window, s)
