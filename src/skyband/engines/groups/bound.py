@@ -98,14 +98,12 @@ def can_have(view: View) -> bool:
     return plainly and one and not view.net and store.mode == TIMED and store.window.keeps == CHAIN
 
 
-def clear(view: View, batch: Batch) -> bool:
-    """Put all rows into chains, and rank all objects; returns whether there was a bound."""
+def clear(view: View, batch: Batch) -> None:
+    """Put all rows into chains, and rank all objects, if there is a bound."""
     store = view.store
-    if store.bound[0] == -np.inf:
-        return False
-    lower_bound(store.state, store.window, batch, rows_above(view, -np.inf), -np.inf)
-    view.rank_all()
-    return True
+    if store.bound[0] > -np.inf:
+        lower_bound(store.state, store.window, batch, rows_above(view, -np.inf), -np.inf)
+        view.rank_all()
 
 
 def rows_above(view: View, bound: float) -> Any:
