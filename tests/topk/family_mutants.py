@@ -37,6 +37,7 @@ from topk.mutated import (
     WAVES,
     Listed,
     family,
+    WIDE_LANES,
 )
 
 MUTANTS: dict[str, Listed] = {
@@ -135,6 +136,7 @@ MUTANTS: dict[str, Listed] = {
         "self.offsets[query] = 0",
         NUMBERS_GO_ON,
     ),
+    "slots: ranges of cells that no longer fit": (CHUNK, 'self.in_use["counts"] > width', "False", WIDE_LANES),
     "slots: boxes without their ends": (SEGMENTS, "low <= data[j, i] <= high", "low < data[j, i] < high", COME_AND_GO),
     "slots: NaN lies in no range": (SLOT_ARRIVALS, "values = np.where(known, np.inf, values)", "pass", COME_AND_GO),
     "slots: a rejected row moves the window": (
@@ -217,7 +219,7 @@ MUTANTS: dict[str, Listed] = {
     ),
     "PA: an arrival that pushes an object out is not looked at": (
         LANES,
-        'stop = first_from(stream.now, a, high, groups[s]["due"])',
+        'stop = first_place(stream.now, a, high, groups[s]["due"])',
         "stop = high",
         PA_LANES,
     ),

@@ -84,6 +84,7 @@ LEAVE = family("BLOCK", "leave")
 LATE_BUFFER = family("RAPF", "arrival-late")
 LEAVE_BUFFER = family("SASF", "leave")
 SLOTS = "tests/topk/test_slots.py"
+WIDE_LANES = (SLOTS, "-k", "too_many_to_be_kept")
 COME_AND_GO = (SLOTS, "-k", "come_and_go and nearest-count")
 LATE_SLOTS = (SLOTS, "-k", "come_and_go and nearest-time")
 ONE_REJECTS = (SLOTS, "-k", "one_query_rejects")
