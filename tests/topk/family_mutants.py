@@ -35,9 +35,9 @@ from topk.mutated import (
     SLOTS_ADAPTER,
     TIES,
     WAVES,
+    WIDE_LANES,
     Listed,
     family,
-    WIDE_LANES,
 )
 
 MUTANTS: dict[str, Listed] = {

@@ -74,12 +74,12 @@ def sort_segments(history: History, grid: Grid, first: int, cells: Floats) -> No
             add_places(mine, data[j, low:high], grid.origin[j], grid.scale[j], side)
         starts[:] = 0
         for i in range(high - low):
-            starts[np.int64(mine[i]) + 1] += 1
+            starts[int(mine[i]) + 1] += 1
         starts[0] = low
         for cell in range(len(starts) - 1):
             starts[cell + 1] += starts[cell]
         for i in range(high - low - 1, -1, -1):  # backwards: arrivals of a cell stay in order
-            cell = np.int64(mine[i]) + 1
+            cell = int(mine[i]) + 1
             starts[cell] -= 1
             history.places[starts[cell]] = low + i
             for j in range(data.shape[0]):
