@@ -361,6 +361,9 @@ class Adapter(Validation):
     def restore_facts(self, facts: dict[str, Any]) -> None:
         """Take the facts of a snapshot."""
 
+    def learn(self, validated: Validated) -> None:
+        """Know the types of a batch that is taken, also if no row of it is accepted."""
+
     def seen_types(self) -> dict[str, Any]:
         """The types of answers' columns that a batch brings which is not taken yet."""
         return {}
