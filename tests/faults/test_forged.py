@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import skyband as sb
@@ -155,3 +156,25 @@ def test_a_query_has_counts_of_late_rows() -> None:
     facts["homes"][0]["late"] = []
     with pytest.raises(StateError, match="fit together"):
         sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
+@pytest.mark.parametrize("name", ["subscriptions slots count", "sources deep"])
+def test_rows_of_tables_take_bytes(name: str) -> None:
+    """Columns of nulls have none: a snapshot of some kB was read as a table of so many rows."""
+    good = right(name)
+    table = next(part for part in good.parts if part.startswith(("subscriptions", "members")))
+    names = good.parts[table].column_names
+    forged = pa.table([pa.Array.from_buffers(pa.null(), 2**31 - 1, [None])] * len(names), names=names)
+    with pytest.raises(StateError, match="no more rows than bytes"):
+        sb.Monitor.restore(pack(good.facts, good.parts | {table: forged}), trusted=False)
+
+
+def test_snapshots_within_snapshots_are_few() -> None:
+    """Each is held in memory with all that is in it, so a thousand of them would take a thousand times the bytes."""
+    good = right("sources deep")
+    name = next(iter(good.inside))
+    inner = pack(good.facts, good.parts)
+    for _ in range(20):
+        inner = pack(good.facts, good.parts | {name: np.frombuffer(inner, np.uint8)})
+    with pytest.raises(StateError, match="at most 16 deep"):
+        sb.Monitor.restore(inner, trusted=False)

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +28,10 @@ import pytest
 
 import skyband as sb
 from faults.ledger import note
-from faults.subjects import SUBJECTS, calls, rows, started
+from faults.subjects import SUBJECTS, Call, calls, rows, started
 from kinds import KINDS
 from skyband.errors import StateError
+from skyband.monitor.commit import Commit
 
 HOUSE = str(Path(sb.__file__).parent)
 ALL = int(os.environ.get("SKYBAND_FUZZ", "1")) > 1
@@ -69,8 +71,11 @@ def settled(monitor: sb.Monitor) -> bytes:
     return sb.Monitor.restore(monitor.snapshot()).snapshot()
 
 
-def outcome(monitor: sb.Monitor, before: bytes, after: bytes) -> str:
-    """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails."""
+def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> str:
+    """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails.
+
+    One that is untouched ends up as it should when it is called again: nothing outside its snapshot has changed either.
+    """
     if monitor._loop.state.commit.broken is not None:
         for call in (
             monitor.snapshot,
@@ -84,6 +89,12 @@ def outcome(monitor: sb.Monitor, before: bytes, after: bytes) -> str:
         return "broken"
     found = monitor.snapshot()
     assert found in (before, after), "neither as before nor as after, and it does not say so"
+    if found == before:
+        again(monitor)
+        assert monitor.snapshot() == after, "the same call does not end as it does in a Monitor without a fault"
+    with suppress(ZeroDivisionError), monitor._loop.state.commit:
+        raise ZeroDivisionError
+    assert monitor._loop.state.commit.broken is not None, "its commits are not guarded any more"
     return "untouched" if found == before else "done"
 
 
@@ -108,7 +119,7 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
                     call(monitor)
                 counted["unharmed"] += 1  # whoever called suppresses it, or a line less was run
             except error:
-                counted[outcome(monitor, before, after)] += 1
+                counted[outcome(monitor, before, after, call)] += 1
     note({"what": f"lines of calls fail: {kind}", **counted})
     print(kind, dict(counted))
     assert counted["untouched"] and counted["broken"]
@@ -170,7 +181,7 @@ def allocations(kind: str) -> None:
                 failed = True
             _testcapi.remove_mem_hooks()
             with suppress(BaseException):
-                found = outcome(monitor, before, after)
+                found = outcome(monitor, before, after, lambda one: one.push(batch))
                 if not failed:
                     found = "unharmed" if found == "done" else "wrong"
             os._exit(ENDS.index(found))
@@ -236,7 +247,8 @@ def address_space(kind: str) -> None:
         tried.append((monitor, failed))
     whole = sb.Monitor.restore(before)
     whole.push(batch)
-    counted = Counter(outcome(monitor, before, whole.snapshot()) for monitor, _ in tried)
+    after = whole.snapshot()
+    counted = Counter(outcome(monitor, before, after, lambda one: one.push(batch)) for monitor, _ in tried)
     print(json.dumps({**counted, "failed": sum(failed for _, failed in tried)}))
 
 
@@ -303,6 +315,76 @@ def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch, usual
     with pytest.raises(StateError, match=r"KeyboardInterrupt.*restore\("):
         monitor.answer()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_all_signals_that_waited_come(usual_interrupts: None, heard: list[int]) -> None:
+    """The handler of the first may raise."""
+    with pytest.raises(KeyboardInterrupt), Commit():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGUSR1)
+    assert heard == [signal.SIGUSR1]
+
+
+def test_signals_come_after_an_interrupt_at_any_line_of_a_commit(usual_interrupts: None, heard: list[int]) -> None:
+    at, lines = 0, 1
+    while at < lines:
+        at += 1
+        commit = Commit()
+        with suppress(KeyboardInterrupt), Fault(at, KeyboardInterrupt) as fault, commit:
+            pass
+        lines = max(lines, fault.lines)
+        with suppress(ZeroDivisionError), commit:
+            raise ZeroDivisionError
+        assert commit.broken is not None
+        heard.clear()
+        for _ in range(3):
+            signal.raise_signal(signal.SIGUSR1)
+        assert len(heard) == 3, at
+    assert lines > 20
+
+
+@pytest.fixture
+def heard() -> Iterator[list[int]]:
+    """The signals that a handler for SIGUSR1 has been called with."""
+    numbers: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: numbers.append(number))
+    yield numbers
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_forked_during_a_commit_hears_signals(usual_interrupts: None) -> None:
+    monitor, codes = KINDS["topk"].monitor(), []
+
+    def fork() -> None:
+        if not (child := os.fork()):
+            with suppress(BaseException):
+                try:
+                    signal.raise_signal(signal.SIGINT)
+                except KeyboardInterrupt:
+                    os._exit(3)
+            os._exit(1)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    with monitor._loop.state.commit:
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join()
+    assert codes == [3]
+
+
+def test_an_interrupt_leaves_no_lock_behind() -> None:
+    """Where calls raise instead of waiting, too."""
+    monitor = KINDS["topk"].monitor(threads="raise")
+    monitor.push(rows(0, 40))
+    with Fault(0, KeyboardInterrupt) as fault:
+        monitor.stats()
+    for at in range(1, fault.lines + 1):
+        with suppress(KeyboardInterrupt), Fault(at, KeyboardInterrupt):
+            monitor.stats()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(monitor.stats).result(30)["arrivals"] == 40
 
 
 def test_a_commit_in_another_thread_leaves_signals_alone(usual_interrupts: None) -> None:

@@ -57,6 +57,7 @@ class State:
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
+    traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
     query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
     output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it

@@ -29,7 +29,15 @@ from skyband.tables.input import is_time
 from skyband.tables.push import BEGINNING
 
 MOST = 1 << 20  # of k, and of each number of a query that says how much memory to take; more, if so many bytes came
+DEEPEST = 16  # snapshots within snapshots: each takes memory for all that is in it
 STAMPS = ("stamp", "old", "new")
+
+
+def check_parts(parts: Mapping[str, Any], size: int, deep: int) -> None:
+    """Parts of a snapshot of so many bytes, in so many others, that are no larger than their bytes when they are read."""
+    require(deep <= DEEPEST, f"questions over answers are at most {DEEPEST} deep")
+    tables = [part for part in parts.values() if isinstance(part, pa.Table)]
+    require(all(table.num_rows <= size for table in tables), "stored tables have no more rows than bytes")
 
 
 def check_size(name: str, query: Query, most: int) -> None:

@@ -75,6 +75,8 @@ def column_names(what: str, names: object) -> tuple[Named, ...]:
         given = given.items()
     listed = tuple(map(_named, given)) if isinstance(given, Iterable) else (given,)
     for named in listed:
+        if isinstance(named, tuple) and len(named) != 2:
+            raise QueryError(f"{what}: {named!r} is no column: give its name, or a pair of the output's name and it.")
         for each in named if isinstance(named, tuple) else (named,):
             if not isinstance(each, str) or not each:
                 raise QueryError(f"{what} names columns by non-empty strings; got {each!r}.")

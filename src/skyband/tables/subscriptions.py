@@ -85,9 +85,11 @@ class Subscriptions:
         if not self.count or not len(ids):
             return np.full(len(ids), -1)
         mark = self._known.mark()
-        codes = self._known.codes([ids], len(ids))
+        try:
+            codes = self._known.codes([ids], len(ids))
+        finally:
+            self._known.revert(mark)
         known = codes < mark[0]
-        self._known.revert(mark)
         return np.where(known, self._entry[np.where(known, codes, 0)], -1)
 
     def add(self, rows: Rows) -> Ints:
