@@ -40,7 +40,7 @@ ODD: list[Any] = [
     float("inf"),
 ]
 ODD += ["", "x", "TopK", "g", "t", [], {}, [1], [-1], ["x"], {"a": 1}, [[]], [None]]
-ODD += ["\ud800", "a\0b", "q\0slots", "# id", "*", 10**400]
+ODD += ["\ud800", "a\0b", "q\0slots", "# id", "# object", "*", 10**400]
 INTS = [-1, 0, 1, 2, 3, 7, 31, 32, 255, 256, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1]
 INTS += [-2, -(2**31), -(2**62), -(2**63)]
 TYPES = [pa.null(), pa.string(), pa.date32(), pa.bool_(), pa.list_(pa.int8()), pa.timestamp("ns"), pa.int8()]

@@ -172,9 +172,12 @@ def test_rows_of_tables_take_bytes(name: str) -> None:
 def test_snapshots_within_snapshots_are_few() -> None:
     """Each is held in memory with all that is in it, so a thousand of them would take a thousand times the bytes."""
     good = right("sources deep")
-    name = next(iter(good.inside))
-    inner = pack(good.facts, good.parts)
+    (name,) = good.inside
+    one = good.inside[name]
+    (deeper,) = one.inside
+    inner = pack(one.facts, one.parts)
     for _ in range(20):
-        inner = pack(good.facts, good.parts | {name: np.frombuffer(inner, np.uint8)})
+        inner = pack(one.facts, one.parts | {deeper: np.frombuffer(inner, np.uint8)})
+    whole = pack(good.facts, good.parts | {name: np.frombuffer(inner, np.uint8)})
     with pytest.raises(StateError, match="at most 16 deep"):
-        sb.Monitor.restore(inner, trusted=False)
+        sb.Monitor.restore(whole, trusted=False)

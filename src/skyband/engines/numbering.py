@@ -250,7 +250,7 @@ class Numbering:
             if deletable and (push.deletes is not None or len(self.step_times)):
                 self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
                 self.step_times[numbered.groups] = step_times(push)[here]
-        if AT in push.batch.names and len(numbered.rows):  # over answers: the source's numbers and times
+        if push.over and len(numbered.rows):  # over answers: the source's numbers and times
             self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
             if push.times is not None:
                 self.last_times[numbered.groups] = push.times[here]

@@ -95,7 +95,7 @@ class Output:
             arrived = changes.row >= 0
             when[arrived] = step_times(push)[changes.row[arrived]]
         clocks: Any = push.clocks if numbering.timed else None
-        if AT in push.batch.names and len(changes.row):  # of a question over answers, the source's
+        if push.over and len(changes.row):  # of a question over answers, the source's
             at = np.asarray(push.batch.array(AT))[changes.row]
             when = when if push.times is None else push.times[changes.row]
             clocks = (np.asarray(push.batch.array(STEP))[changes.row],)

@@ -20,12 +20,12 @@ VECTORS = 8  # fewer queries that compare vectors are scored one by one: a famil
 
 def traits_of(query: Query) -> tuple[Any, ...]:
     """What the columns of a query's changes go by."""
-    select = repr(getattr(query, "select", ()))
-    return bool(query.each), query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, select
+    more = repr(getattr(query, "select", ())), getattr(query, "of_columns", ())
+    return bool(query.each), query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, *more
 
 
-def check_columns(state: State, query: Query) -> None:
-    """No two columns of changes have one name."""
+def check_columns(state: State, name: str, query: Query) -> None:
+    """No two columns of changes have one name, and `id` has one type."""
     kept = state.options.kept
     clash = set(query.per_columns) & set(kept)
     if clash and not state.options.inner:  # there the source's `per` is kept, where it is not the query's own
@@ -36,21 +36,23 @@ def check_columns(state: State, query: Query) -> None:
         state.traits = {traits_of(one): one for one in state.queries.values()}
     sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
     for other in state.traits.values():
-        for name, column in zip(other.per_columns, other.per_inputs, strict=True):
-            if sources.get(name, column) != column:
+        for per, column in zip(other.per_columns, other.per_inputs, strict=True):
+            if sources.get(per, column) != column:
                 raise QueryError(
-                    f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
+                    f"per: {per!r} would be {column!r} for one query and {sources[per]!r} for another. Give one "
                     "of them another name."
                 )
     asked = [*state.traits.values(), query]
     names = change_names(asked, kept, timed=False)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        if any(twice == name for one in asked for name, _ in getattr(one, "select", ())):
+        twice = next(one for one in names if names.count(one) > 1)
+        if any(twice == shown for one in asked for shown, _ in getattr(one, "select", ())):
             raise QueryError(f"{twice!r} is in `select` and in `keep` or `per`. Give it another name in `select`.")
         raise QueryError(
             f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
         )
+    if len({getattr(one, "of_columns", ()) for one in asked}) > 1:
+        state.id_type(state.types, name, query)
 
 
 def note_columns(state: State, query: Query) -> None:

@@ -39,6 +39,7 @@ from skyband.monitor.sources import (
 )
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
+from skyband.query.expressions.words import require_text
 from skyband.query.kinds import Above, Query, TopK, TopKPairs
 from skyband.query.windows import Last, Session, UntilDeleted, size_of
 from skyband.tables.changes import QueryNames, change_table
@@ -356,6 +357,7 @@ class StandingQueries(Placement):
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
         _check_query(query)
+        require_text("the name of a query", name)
         if MARK in name:
             raise QueryError(f"a query's name has no character 0; got {name!r}.")
         choose(example_of(query) if query.each else query)
@@ -367,7 +369,7 @@ class StandingQueries(Placement):
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
         if getattr(query, "decay", None) is not None and options.time is None:
             raise QueryError(f'{query.kind}: rows fade by their times: name the time column, Monitor(..., time="...").')
-        check_columns(self.state, query)
+        check_columns(self.state, name, query)
         if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')

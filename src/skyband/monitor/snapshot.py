@@ -95,7 +95,7 @@ def revive(data: bytes, lookup: Lookup, *, trusted: bool = True, device: str | N
         with np.errstate(all="ignore"):
             state = restore(facts, parts, lookup, device)
             if not trusted:
-                strangers.check_queries(state)
+                strangers.check_queries(state, inner=deep > 0)
             for i, groups in enumerate(state.groups.values()):
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
                 for j, adapter in enumerate(_over(state, groups)):

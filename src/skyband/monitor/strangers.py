@@ -46,8 +46,12 @@ def check_size(name: str, query: Query, most: int) -> None:
     require(all(size <= most for size in sizes if isinstance(size, int)), f"{name} keeps no more than {most:,}")
 
 
-def check_queries(state: State) -> None:
-    """Queries that this Monitor would take, and that can share the engines that they share."""
+def check_queries(state: State, *, inner: bool) -> None:
+    """Queries that this Monitor would take, and that can share the engines that they share.
+
+    inner: they ask over the answers of another query.
+    """
+    require(state.options.inner == inner, "columns have names that are free")
     time = state.types.get(str(state.options.time))
     require(time is None or is_time(time), "the time column holds times")
     require(all(map(_is_plain, state.types.values())), "columns have types that snapshots of strangers may have")

@@ -148,6 +148,11 @@ class Batch:
         self._no_instants: Bools | None = None  # strings in the time column that are none
         self.memo: dict[Any, Any] = {}  # results that several queries need
 
+    def without_inside(self) -> Batch:
+        """The batch without columns of names that only rows of ours have: whoever writes rows may add columns."""
+        mine = [name for name in self.names if not name.startswith("\0")]
+        return self if len(mine) == len(self.names) else Batch(self.table.select(mine))
+
     def column(self, name: str) -> Any:
         """The column as it was given, validated."""
         if name not in self.names:
