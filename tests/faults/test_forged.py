@@ -181,3 +181,40 @@ def test_snapshots_within_snapshots_are_few() -> None:
     whole = pack(good.facts, good.parts | {name: np.frombuffer(inner, np.uint8)})
     with pytest.raises(StateError, match="at most 16 deep"):
         sb.Monitor.restore(whole, trusted=False)
+
+
+@pytest.mark.parametrize("name", ["TopKPairs REFILL until deleted weights", "TopKPairs REFILL until deleted scorings"])
+def test_reported_pairs_have_two_objects(name: str) -> None:
+    shown = dict(right(name).arrays["cell0"])["0 shown"]
+    with pytest.raises(StateError, match="a pair has two objects"):
+        sb.Monitor.restore(forged_field(name, "0 shown", "newer", int(shown["older"][0])), trusted=False)
+
+
+@pytest.mark.parametrize("name", ["TopKPairs PST count", "TopK BLOCK count grouped"])
+def test_kept_columns_have_names(name: str) -> None:
+    """keep="*" waits for the first batch; objects of before it have no columns."""
+    good = right(name)
+    facts = copy.deepcopy(good.facts)
+    facts["options"]["keep"] = "*"
+    with pytest.raises(StateError, match="columns that are kept have names"):
+        sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
+def test_keys_that_the_scoring_does_not_give() -> None:
+    """NAIVE computes pairs anew when it serves another query: a stored pair with another key came twice."""
+    name = "TopKPairs NAIVE count on"
+    good, later = right(name), dict(right(name, 7).arrays["cell0"])
+    streams = [later["0 data"] if one == "0 data" else array for one, array in good.arrays["cell0"]]
+    (whole,) = cells.write([[array.tobytes()] for array in streams], 1)
+    data = pack(good.facts, good.parts | {"cell0": np.frombuffer(whole, np.uint8)})
+    assert use(name, data) == USED
+
+
+def test_slots_have_their_numbers() -> None:
+    name = "TopK BLOCK count family"
+    good, count = right(name), dict(right(name).arrays["cell0"])["0 facts"].copy()
+    count[0] += 27
+    streams = [count if one == "0 facts" else array for one, array in good.arrays["cell0"]]
+    (whole,) = cells.write([[array.tobytes()] for array in streams], 1)
+    with pytest.raises(StateError, match="slots have their numbers"):
+        sb.Monitor.restore(pack(good.facts, good.parts | {"cell0": np.frombuffer(whole, np.uint8)}), trusted=False)

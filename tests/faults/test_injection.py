@@ -13,10 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +26,7 @@ import pytest
 import skyband as sb
 from faults.ledger import note
 from faults.subjects import SUBJECTS, Call, calls, rows, started
-from kinds import KINDS
 from skyband.errors import StateError
-from skyband.monitor.commit import Commit
 
 HOUSE = str(Path(sb.__file__).parent)
 ALL = int(os.environ.get("SKYBAND_FUZZ", "1")) > 1
@@ -269,128 +264,3 @@ def rare_kernels(kind: str) -> None:
 def test_kernels_of_rare_steps_are_loaded_with_the_first_groups() -> None:
     """LLVM ends the process if it has no memory to load one, and that is when a batch is refused."""
     assert in_child("rare_kernels", "topk")["loaded"] == 2
-
-
-def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
-    """Ctrl-C while state changes: the push is taken whole, then the interrupt comes."""
-    monitor = KINDS["topk"].monitor()
-    monitor.push(rows(0, 40))
-    whole = sb.Monitor.restore(monitor.snapshot())
-    whole.push(rows(40, 20))
-    commit = monitor._loop.state.commit
-    taken = monitor._loop._take
-
-    def interrupted(*args: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        return taken(*args)
-
-    monkeypatch.setattr(monitor._loop, "_take", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        monitor.push(rows(40, 20))
-    assert commit.broken is None
-    assert monitor.snapshot() == whole.snapshot()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.fixture
-def usual_interrupts() -> Iterator[None]:
-    """Ctrl-C as in a new process: a Spark session of another test has a handler of its own."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
-    monitor = KINDS["topk"].monitor()
-    monitor.push(rows(0, 40))
-
-    def interrupted(*args: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        raise AssertionError("the second should have ended it")
-
-    monkeypatch.setattr(monitor._loop, "_take", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        monitor.push(rows(40, 20))
-    with pytest.raises(StateError, match=r"KeyboardInterrupt.*restore\("):
-        monitor.answer()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_all_signals_that_waited_come(usual_interrupts: None, heard: list[int]) -> None:
-    """The handler of the first may raise."""
-    with pytest.raises(KeyboardInterrupt), Commit():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGUSR1)
-    assert heard == [signal.SIGUSR1]
-
-
-def test_signals_come_after_an_interrupt_at_any_line_of_a_commit(usual_interrupts: None, heard: list[int]) -> None:
-    at, lines = 0, 1
-    while at < lines:
-        at += 1
-        commit = Commit()
-        with suppress(KeyboardInterrupt), Fault(at, KeyboardInterrupt) as fault, commit:
-            pass
-        lines = max(lines, fault.lines)
-        with suppress(ZeroDivisionError), commit:
-            raise ZeroDivisionError
-        assert commit.broken is not None
-        heard.clear()
-        for _ in range(3):
-            signal.raise_signal(signal.SIGUSR1)
-        assert len(heard) == 3, at
-    assert lines > 20
-
-
-@pytest.fixture
-def heard() -> Iterator[list[int]]:
-    """The signals that a handler for SIGUSR1 has been called with."""
-    numbers: list[int] = []
-    before = signal.signal(signal.SIGUSR1, lambda number, _: numbers.append(number))
-    yield numbers
-    signal.signal(signal.SIGUSR1, before)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_process_forked_during_a_commit_hears_signals(usual_interrupts: None) -> None:
-    monitor, codes = KINDS["topk"].monitor(), []
-
-    def fork() -> None:
-        if not (child := os.fork()):
-            with suppress(BaseException):
-                try:
-                    signal.raise_signal(signal.SIGINT)
-                except KeyboardInterrupt:
-                    os._exit(3)
-            os._exit(1)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-    with monitor._loop.state.commit:
-        thread = threading.Thread(target=fork)
-        thread.start()
-        thread.join()
-    assert codes == [3]
-
-
-def test_an_interrupt_leaves_no_lock_behind() -> None:
-    """Where calls raise instead of waiting, too."""
-    monitor = KINDS["topk"].monitor(threads="raise")
-    monitor.push(rows(0, 40))
-    with Fault(0, KeyboardInterrupt) as fault:
-        monitor.stats()
-    for at in range(1, fault.lines + 1):
-        with suppress(KeyboardInterrupt), Fault(at, KeyboardInterrupt):
-            monitor.stats()
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(monitor.stats).result(30)["arrivals"] == 40
-
-
-def test_a_commit_in_another_thread_leaves_signals_alone(usual_interrupts: None) -> None:
-    monitor = KINDS["topk"].monitor()
-    thread = threading.Thread(target=lambda: monitor.push(rows(0, 40)))
-    thread.start()
-    thread.join()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert monitor.stats()["arrivals"] == 40

@@ -18,7 +18,6 @@ from skyband.query.options import ID, OBJECT, OWN
 from skyband.query.validation import INSIDE
 from skyband.tables.push import AT, STEP
 
-
 GROUPS = sb.TopKGroups(1, by="count(*)", window=sb.Last(span=5), of="g")
 
 

@@ -46,10 +46,9 @@ class Commit:
         if self._depth > 1:
             self._depth -= 1
             return
+        self._depth = 0  # first: an interrupt from here on leaves no commit that seems to go on
         self.number += 1
-        broken = None if kind is None else f"{kind.__name__}: {error}" if str(error) else kind.__name__
-        self._depth = 0  # an interrupt from here on leaves no commit that seems to go on
-        self.broken = broken
+        self.broken = None if kind is None else f"{kind.__name__}: {error}" if str(error) else kind.__name__
         self._release_signals()
 
     def require_whole(self) -> None:

@@ -29,9 +29,7 @@ def check_columns(state: State, name: str, query: Query) -> None:
     kept = state.options.kept
     clash = set(query.per_columns) & set(kept)
     if clash and not state.options.inner:  # there the source's `per` is kept, where it is not the query's own
-        raise QueryError(
-            f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
-        )
+        raise QueryError(f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway.")
     if state.traits is None:
         state.traits = {traits_of(one): one for one in state.queries.values()}
     sources = dict(zip(query.per_columns, query.per_inputs, strict=True))

@@ -119,17 +119,16 @@ class Monitor(Shown):
     @contextmanager
     def _turn_or_raise(self) -> Iterator[None]:
         """The lock, or a StateError if another thread holds it."""
-        mine: Callable[[], bool] = self._lock._is_owned  # type: ignore[attr-defined]
-        before = mine()
+        within = self._lock._is_owned()  # type: ignore[attr-defined]  # a call in a call
         try:
-            if not before and not self._lock.acquire(blocking=False):
+            if not within and not self._lock.acquire(blocking=False):
                 raise StateError(
                     "another thread is in a call of this Monitor. Call it again later, or let calls wait: "
                     'Monitor(..., threads="wait").'
                 )
             yield
-        finally:  # an interrupt may come between the two lines above
-            if not before and mine():
+        finally:  # also if an interrupt comes right after `acquire`
+            if not within and self._lock._is_owned():  # type: ignore[attr-defined]
                 self._lock.release()
 
     # --- the stream

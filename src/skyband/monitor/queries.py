@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa

@@ -24,6 +24,7 @@ from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
+from skyband.query.options import ALL
 from skyband.query.tuning import Tuning
 from skyband.tables.input import is_time
 from skyband.tables.push import BEGINNING
@@ -34,7 +35,7 @@ STAMPS = ("stamp", "old", "new")
 
 
 def check_parts(parts: Mapping[str, Any], size: int, deep: int) -> None:
-    """Parts of a snapshot of so many bytes, in so many others, that are no larger than their bytes when they are read."""
+    """Parts of a snapshot of so many bytes, in so many others, that are no larger when they are read."""
     require(deep <= DEEPEST, f"questions over answers are at most {DEEPEST} deep")
     tables = [part for part in parts.values() if isinstance(part, pa.Table)]
     require(all(table.num_rows <= size for table in tables), "stored tables have no more rows than bytes")
@@ -54,6 +55,8 @@ def check_queries(state: State, *, inner: bool) -> None:
     require(state.options.inner == inner, "columns have names that are free")
     time = state.types.get(str(state.options.time))
     require(time is None or is_time(time), "the time column holds times")
+    started = any(adapter.engine is not None for adapter in state.standing())
+    require(not started or state.options.keep != (ALL,), "columns that are kept have names")
     require(all(map(_is_plain, state.types.values())), "columns have types that snapshots of strangers may have")
     low, high = time_range(state)
     require(state.clock == BEGINNING or low <= state.clock <= high, "the clock is a time")

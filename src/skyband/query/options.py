@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.kinds import Query
 from skyband.query.expressions.words import require_text
+from skyband.query.kinds import Query
 from skyband.query.validation import Named, column_names, input_name, is_reserved, is_word, output_name
 from skyband.query.windows import Last, UntilDeleted, Window
 

@@ -88,7 +88,7 @@ def require_text(what: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise QueryError(
-            f"{what}: {text[:100]!r} has half a character at place {error.start}, which UTF-8 cannot hold. Write it anew."
+            f"{what}: {text[:100]!r} has half a character at place {error.start}, which UTF-8 cannot hold. Rename it."
         ) from None
 
 
