@@ -29,8 +29,9 @@ from faults.subjects import SUBJECTS, Call, calls, rows, started
 from skyband.errors import StateError
 
 HOUSE = str(Path(sb.__file__).parent)
-ALL = int(os.environ.get("SKYBAND_FUZZ", "1")) > 1
-PLACES = 12  # of each call in `make test`
+FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
+ALL = FUZZ >= 20
+PLACES = 12 * FUZZ  # of each call, if not all
 
 
 @dataclass
