@@ -247,7 +247,7 @@ class Numbering:
         elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
-        if AT in push.batch.names and len(numbered.rows):  # over answers: the source's numbers and times
+        if push.over and len(numbered.rows):  # over answers: the source's numbers and times
             self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
             if push.times is not None:
                 self.last_times[numbered.groups] = push.times[here]

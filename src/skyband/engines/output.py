@@ -94,7 +94,7 @@ class Output:
                 last = numbering.step_times[changes.group]
                 when = np.where(last > BEGINNING, last, when)
         clocks: Any = push.clocks if numbering.timed else None
-        if AT in push.batch.names and len(changes.row):  # of a question over answers, the source's
+        if push.over and len(changes.row):  # of a question over answers, the source's
             at = np.asarray(push.batch.array(AT))[changes.row]
             when = when if push.times is None else push.times[changes.row]
             clocks = (np.asarray(push.batch.array(STEP))[changes.row],)

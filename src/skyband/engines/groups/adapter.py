@@ -184,7 +184,7 @@ class GroupsAdapter(SessionRows, Adapter):
             attributes = tuple(np.where(nothing, 0.0, one) for one in attributes)
         if WEIGHT in push.batch.names:
             attributes = self.arguments.totals(push.batch, attributes)
-        more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if STEP in push.batch.names else {}
+        more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if push.over else {}
         more |= {"weights": np.asarray(push.batch.array(WEIGHT))[rows]} if WEIGHT in push.batch.names else {}
         return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes), **more}
 

@@ -179,7 +179,7 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         limit, more = getattr(self.example, "k", None), {}
-        if STEP in push.batch.names:
+        if push.over:
             more = {"steps": np.asarray(push.batch.array(STEP))[rows]}
         if not isinstance(limit, str):
             return more
