@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from skyband.spark.directory import NEVER
 from skyband.spark.forget import SetLoop
+from skyband.spark.journaled_state import Borrowed
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
@@ -137,7 +138,9 @@ class Operator(StatefulProcessor):
 
     def _shard(self, key: Any) -> Shard:
         kept = self.head.get()
-        return Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
+        shard = Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
+        shard.borrows = not self.whole  # answers are read from a loop that is here
+        return shard
 
     def close(self) -> None:
         if self.taken > _LARGE:
@@ -145,21 +148,29 @@ class Operator(StatefulProcessor):
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
-        timed = pa.array([name for name in self.plan.queries if self.plan.timed(name)], pa.string())
+        timed = [name for name in self.plan.queries if self.plan.timed(name)]
+        if not timed:
+            return changes
         place = changes.column_names.index("at")
-        shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
-        return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
+        shown = pa.nulls(changes.num_rows, pa.int64())
+        if len(timed) < len(self.plan.queries):
+            which = pc.is_in(changes.column("query").cast(pa.string()), pa.array(timed, pa.string()))
+            shown = pc.if_else(which, None, changes.column("at")).cast(pa.int64())
+        return changes.set_column(place, pa.field("at", pa.int64()), shown)
 
-    def _outputs(self, taken: Iterator[tuple[SetLoop, pa.Table]], shard: int) -> Iterator[tuple[str, pa.Table]]:
+    def _outputs(
+        self, taken: Iterator[tuple[SetLoop | Borrowed, pa.Table]], shard: int
+    ) -> Iterator[tuple[str, pa.Table]]:
         """Changes or answers, with the key by which they are merged: only those of blocked queries are."""
         for loop, pushed in groupby(taken, key=itemgetter(0)):
             pieces = (changes for _, changes in pushed if changes.num_rows)
-            if loop.query_set.blocks:
+            if isinstance(loop, SetLoop) and loop.query_set.blocks:
                 for changes in pieces:
                     for name, mine in _by_query(changes, loop.queries):
                         yield merge_key(name), mine
             else:
-                rows = _answers(loop, list(pieces)) if self.whole else map(self._without_numbers, pieces)
+                whole = self.whole and isinstance(loop, SetLoop)
+                rows = _answers(loop, list(pieces)) if whole else map(self._without_numbers, pieces)
                 yield from ((str(shard), table) for table in rows)
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
