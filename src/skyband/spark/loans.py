@@ -16,6 +16,7 @@ import socket
 import struct
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from skyband.monitor.archive import pack, unpack
 from skyband.spark.forget import SetLoop
 from skyband.spark.journal import Left, leave, take_again
 from skyband.spark.mappers import from_bytes, to_bytes
+from skyband.spark.runs import with_runs
 
 _MOST = 8  # loops that a worker keeps
 _SIZE = struct.Struct("<q")
@@ -46,10 +48,8 @@ class Kept:
     def close(self) -> None:
         """Let nobody ask for it any more."""
         if self.listener is not None:
-            try:
+            with suppress(OSError):
                 self.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
-            except OSError:
-                pass
             self.listener.close()
 
 
@@ -120,13 +120,13 @@ class Worker:
         try:
             tables = take_again(kept.loop, bytes(step))
             left = leave(kept.loop, copies=facts["copies"])
-        except Exception:  # noqa: BLE001  (whatever the rows led to, the worker whose trigger it is raises it)
+        except Exception:  # whatever the rows led to, the worker whose trigger it is raises it
             return
         self.lent += 1
         self.keep(place, facts["next"], kept.loop)
         _send(other, pack({"tables": len(tables), **left.facts()}, {}))
         for table in tables:
-            _send(other, to_bytes(table))
+            _send(other, to_bytes(with_runs(table)))
         for part in left.copy or ():
             _send(other, part)
 

@@ -21,6 +21,7 @@ from skyband.spark.journaled_state import Borrowed
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
+from skyband.spark.runs import with_runs, without_runs
 from skyband.spark.seed import SEEDS, seeds_of
 from skyband.spark.shard import Shard
 from skyband.spark.subscriptions import FIRST
@@ -118,8 +119,9 @@ class Operator(StatefulProcessor):
         """Changes, packed; then the shard's totals, less those that this trigger has reported already."""
         yield from (self._row(merge_key(name), blob=BEGIN) for name in shard.beginners())
         for merge, rows in self._outputs(shard.take(arrived, clock, joining or {}), shard.number):
+            packed = rows if self.plan.blocked else with_runs(rows)
             for begin in range(0, rows.num_rows, _ROWS):
-                yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
+                yield self._row(merge, blob=to_bytes(packed.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         shard.keep()
         if self.plan.watermarked and shard.clock is not None:
@@ -154,8 +156,9 @@ class Operator(StatefulProcessor):
         place = changes.column_names.index("at")
         shown = pa.nulls(changes.num_rows, pa.int64())
         if len(timed) < len(self.plan.queries):
-            which = pc.is_in(changes.column("query").cast(pa.string()), pa.array(timed, pa.string()))
-            shown = pc.if_else(which, None, changes.column("at")).cast(pa.int64())
+            query, numbers = (without_runs(changes.column(name)) for name in ("query", "at"))
+            which = pc.is_in(query.cast(pa.string()), pa.array(timed, pa.string()))
+            shown = pc.if_else(which, None, numbers).cast(pa.int64())
         return changes.set_column(place, pa.field("at", pa.int64()), shown)
 
     def _outputs(
