@@ -177,9 +177,32 @@ def test_a_loop_is_lent_once_and_only_under_its_version(monkeypatch: Any) -> Non
     found = loans.borrow(version, "next", step, copies=True)
     assert found is not None and found[1].copy is not None and lender.lent == 1
     assert loans.borrow(version, "next again", step, copies=False) is None
-    assert lender.version(loans.place_of(0, 0)) == "next"
+    place = loans.place_of(0, 0)
+    assert lender.take_away(place, version) is None, "a thread that was about to lend what is gone"
+    assert lender.version(place) == "next"
     lender.clear()
     assert loans.borrow("next", "later", step, copies=False) is None
+
+
+def test_answers_come_from_the_worker_that_has_the_loop(monkeypatch: Any) -> None:
+    """Those of the subscribers whose answers change in the trigger, as a Monitor has them."""
+    plan, rng, store = plan_of({"near": NEAR}, emit="batch"), np.random.default_rng(2), Store()
+    monitor, lender = sb.Monitor({"near": NEAR}, id="i", time="t", emit="batch"), loans.Worker()
+    crowd, tables = people(rng, list(range(150)), "insert"), [rows(rng, 0, 50), rows(rng, 50, 3)]
+    moved(monitor, "near", crowd)
+    monkeypatch.setattr(loans, "worker", lender)
+    for i, table in enumerate(tables):
+        shard = Shard(plan, 0, store.head, store.map_state())
+        shard.whole = True
+        found = list(taken(shard, table, {} if i else {"near": [crowd]}))
+        store.head = shard.head()
+        shard.keep()
+        changed = set(monitor.push(table)["subscriber"].to_pylist())
+        monkeypatch.setattr(loans, "worker", loans.Worker())
+    assert lender.lent == 1 and 0 < len(changed) < 150
+    expected = [{"query": "near"} | row for row in monitor.answer("near").to_pylist() if row["subscriber"] in changed]
+    same_rows(found, expected, "answers")
+    lender.clear()
 
 
 def test_functions_and_estimates_have_no_journal() -> None:

@@ -70,13 +70,13 @@ class JournaledState:
             assert step.cell is not None, "only the first of a list is not stored"
             take_again(loop, read(step.cell))
 
-    def borrow(self, step: bytes, directory: Directory) -> list[pa.Table] | None:
+    def borrow(self, step: bytes, directory: Directory, *, whole: bool) -> list[pa.Table] | None:
         """Let the worker that has the loop take a step, and write what it leaves; None: it is here, or nowhere."""
         place = loans.place_of(self.shard, self.number)
         if loans.worker.version(place) == self.journal.version:
             return None
         version, (alone, copies) = new_version(), self.journal.needs(len(step), 0)
-        found = loans.borrow(self.journal.version, version, step, copies=copies)
+        found = loans.borrow(self.journal.version, version, step, copies=copies, whole=whole)
         if found is None:
             return None
         loans.worker.take_away(place)  # an older one

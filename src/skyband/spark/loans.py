@@ -118,7 +118,8 @@ class Worker:
         if kept is None:
             return
         try:
-            tables = take_again(kept.loop, bytes(step))
+            tables = [changes for changes in take_again(kept.loop, bytes(step)) if changes.num_rows]
+            tables = list(kept.loop.answers(tables)) if facts["whole"] else tables
             left = leave(kept.loop, copies=facts["copies"])
         except Exception:  # whatever the rows led to, the worker whose trigger it is raises it
             return
@@ -147,10 +148,12 @@ def is_followed() -> bool:
     return task is None or task.getLocalProperty("sql.streaming.queryId") is not None
 
 
-def borrow(version: str, following: str, step: bytes, *, copies: bool) -> tuple[list[pa.Table], Left] | None:
+def borrow(
+    version: str, following: str, step: bytes, *, copies: bool, whole: bool = False
+) -> tuple[list[pa.Table], Left] | None:
     """Let the worker with the loop of this version take a step; what there is to report and to store.
 
-    following: the version of the loop after it. None: no worker has it.
+    following: the version of the loop after it. whole: report answers, not changes. None: no worker has it.
     """
     if not _LENDS:
         return None
@@ -159,7 +162,7 @@ def borrow(version: str, following: str, step: bytes, *, copies: bool) -> tuple[
             other.connect(_address(version))
             if not _is_mine(other):
                 return None
-            _send(other, pack({"next": following, "copies": copies}, {}))
+            _send(other, pack({"next": following, "copies": copies, "whole": whole}, {}))
             _send(other, step)
             facts, _ = unpack(_receive(other))
             tables = [from_bytes(_receive(other)) for _ in range(facts.pop("tables"))]

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.spark.directory import NEVER
-from skyband.spark.forget import SetLoop
+from skyband.spark.forget import SetLoop, by_query
 from skyband.spark.journaled_state import Borrowed
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
@@ -141,7 +141,7 @@ class Operator(StatefulProcessor):
     def _shard(self, key: Any) -> Shard:
         kept = self.head.get()
         shard = Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
-        shard.borrows = not self.whole  # answers are read from a loop that is here
+        shard.whole = self.whole
         return shard
 
     def close(self) -> None:
@@ -169,11 +169,14 @@ class Operator(StatefulProcessor):
             pieces = (changes for _, changes in pushed if changes.num_rows)
             if isinstance(loop, SetLoop) and loop.query_set.blocks:
                 for changes in pieces:
-                    for name, mine in _by_query(changes, loop.queries):
+                    for name, mine in by_query(changes, loop.queries):
                         yield merge_key(name), mine
             else:
-                whole = self.whole and isinstance(loop, SetLoop)
-                rows = _answers(loop, list(pieces)) if whole else map(self._without_numbers, pieces)
+                rows: Iterable[pa.Table] = pieces  # of a loop that is in another worker: what that has made of them
+                if isinstance(loop, SetLoop) and self.whole:
+                    rows = loop.answers(list(pieces))
+                elif not self.whole:
+                    rows = map(self._without_numbers, pieces)
                 yield from ((str(shard), table) for table in rows)
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
@@ -188,18 +191,3 @@ def log_rejected(rejected: Counter[str]) -> None:
     if count := sum(rejected.values()):
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in rejected.most_common())
         _LOG.warning("trigger %s: %s rows were rejected: %s", batch_number(), f"{count:,}", reasons)
-
-
-def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:
-    """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
-    whole = pa.concat_tables(pieces, promote_options="default") if pieces else None
-    for name, mine in () if whole is None else _by_query(whole, loop.queries):
-        answer = loop.answers_among(name, mine)
-        yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
-
-
-def _by_query(changes: pa.Table, names: Iterable[str]) -> Iterator[tuple[str, pa.Table]]:
-    for name in names:
-        mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
-        if mine.num_rows:
-            yield name, mine

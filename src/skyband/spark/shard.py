@@ -62,7 +62,7 @@ class Shard:
         self.stored: dict[str, Any] | None = None  # the fingerprint of the plan that wrote the state
         self.journals: dict[QuerySet, Journal] = {}
         self.loops: dict[QuerySet, SetLoop] = {}  # of the sets with a journal, as this trigger leaves them
-        self.borrows = True  # let other workers take triggers whose loops they have
+        self.whole = False  # whether another worker that takes a trigger is to send answers, not changes
         self.static: dict[str, str] = {}  # digests of the static tables of subscriptions that were taken
         self.touched = 0  # bytes of the cells that this trigger may change
         if head is not None:
@@ -277,11 +277,11 @@ class Shard:
     def _borrow(
         self, query_set: QuerySet, directory: Directory, rows: TriggerRows, joined: dict[str, pa.Table]
     ) -> list[pa.Table] | None:
-        """The changes of a trigger that another worker has taken; None: this one is to take it."""
-        if not self.borrows or rows.is_long or self._has_static(joined):
+        """The changes of a trigger that another worker has taken, or its answers; None: this one is to take it."""
+        if rows.is_long or self._has_static(joined):
             return None
         state = self._journaled(query_set)
-        changes = state.borrow(self._step(next(rows.slices(), {}), joined), directory)
+        changes = state.borrow(self._step(next(rows.slices(), {}), joined), directory, whole=self.whole)
         if changes is not None:
             self.facts[query_set] = state.summary, {}
         return changes
