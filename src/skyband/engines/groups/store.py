@@ -44,10 +44,10 @@ from skyband.engines.groups.kernels.state import (
     empty_events,
 )
 from skyband.engines.groups.kernels.steps import read_slots
-from skyband.engines.groups.kernels.sums import LOWEST, MOST_WORDS, reach, rescale
 from skyband.engines.groups.kernels.values import reindex
 from skyband.engines.groups.measures import Measures
 from skyband.kernels.records import NEVER
+from skyband.kernels.sums import LOWEST, fitted, rescale
 
 GROWTH = 3  # times as many rows are added where there is no room: those not used yet have no memory, copies do
 LINE = 64  # bytes of a cache line
@@ -164,18 +164,10 @@ class Store:
             return
         words = np.where(self.measures["function"] == SUM, self.measures["end"] - self.measures["first"], 0)
         lowest, changed = self.measures["lowest"].copy(), False
-        room = self.volume.bit_length() + 1
         for m in sums:
-            known = np.array([lowest[m], self.high[m]])
-            reach(np.ascontiguousarray(values[:, self.measures["column"][m]]), known)
-            low, self.high[m] = known
-            if low < lowest[m] or self.high[m] + room > lowest[m] + 64 * words[m]:
-                need = int(self.high[m] - low) + room + 4
-                words[m] = min(-(-need // 64), MOST_WORDS)
-                lowest[m] = 0 if low >= 0 else max(low - (64 * words[m] - need) // 2, LOWEST)
-                if self.high[m] + room > lowest[m] + 64 * words[m]:
-                    words[m] += 1
-                changed = True
+            before, column = (int(words[m]), int(lowest[m])), values[:, self.measures["column"][m]]
+            words[m], lowest[m], self.high[m] = fitted(*before, int(self.high[m]), column, self.volume)
+            changed |= before != (words[m], lowest[m])
         if changed:
             self.lay_out_sums(words, lowest)
 

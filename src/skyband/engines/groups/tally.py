@@ -1,9 +1,9 @@
 """TALLY: exact aggregates of every object, kept up row by row, and the k best of them.
 
 Every valid row is kept until it leaves, with the arguments of the aggregates; over Ever() only the aggregates are. Sums
-are exact integers, rounded once (kernels/sums.py); min and max are the ends of monotone chains (kernels/chains.py);
-objects are ranked by lazy heaps (kernels/ranks.py). Queries that differ in k share the aggregates; each length of a
-window has its own.
+are exact integers, rounded once (skyband/kernels/sums.py); min and max are the ends of monotone chains
+(kernels/chains.py); objects are ranked by lazy heaps (kernels/ranks.py). Queries that differ in k share the aggregates;
+each length of a window has its own.
 
 Cost: O(1) for a row when it comes and when it goes, however many rows its object has; O(log objects) where that reaches
 the boundary of the answer. Keeps all valid rows.

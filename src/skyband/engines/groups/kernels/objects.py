@@ -47,9 +47,9 @@ from skyband.engines.groups.kernels.state import (
     State,
     Window,
 )
-from skyband.engines.groups.kernels.sums import add, power_of_two, rounded
 from skyband.engines.groups.kernels.values import add_value, leave_value
 from skyband.kernels.compile import close, uncounted
+from skyband.kernels.sums import add, power_of_two, rounded
 
 
 @close

@@ -41,9 +41,9 @@ from skyband.engines.groups.kernels.state import (
     State,
     Window,
 )
-from skyband.engines.groups.kernels.sums import add, rounded
 from skyband.kernels.compile import close
 from skyband.kernels.records import NEVER
+from skyband.kernels.sums import add, rounded
 
 WIDEST = 2  # words of a sum
 
