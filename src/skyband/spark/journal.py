@@ -162,7 +162,7 @@ class Left:
     due: int  # nothing expires before this
     groups: int
     objects: int
-    bytes: int = 0  # of the copy, uncompressed
+    size: int = 0  # bytes of the copy's cell, uncompressed
     copy: tuple[bytes, bytes] | None = None  # its facts and its cell
 
     @classmethod
@@ -172,7 +172,7 @@ class Left:
 
     def facts(self) -> dict[str, Any]:
         """All but the copy, for JSON."""
-        return {name: getattr(self, name) for name in ("summary", "due", "groups", "objects", "bytes")}
+        return {name: getattr(self, name) for name in ("summary", "due", "groups", "objects", "size")}
 
 
 def leave(loop: SetLoop, *, copies: bool) -> Left:
@@ -188,4 +188,4 @@ def leave(loop: SetLoop, *, copies: bool) -> Left:
     chosen = np.flatnonzero(kept)
     (cell,) = cut(state, groups, chosen, np.array([0, len(chosen)]))
     facts = pack(*describe(state))
-    return Left(summary(state), *figures, bytes=len(cell), copy=(facts, compressed(cell)))
+    return Left(summary(state), *figures, size=len(cell), copy=(facts, compressed(cell)))

@@ -101,8 +101,8 @@ class JournaledState:
             facts, cell = left.copy
             self.cells.updateValue((self.number, FACTS), (facts,))
             self.cells.updateValue((self.number, 0), (cell,))
-            directory.bytes[0] = left.bytes
-            gone += self.journal.copied(left.bytes, len(facts))
+            directory.bytes[0] = left.size
+            gone += self.journal.copied(left.size, len(facts))
         for old in gone:
             self.cells.removeKey((self.number, old))
         self.summary = left.summary

@@ -112,7 +112,7 @@ class Worker:
 
     def _lend(self, place: Place, version: str, other: socket.socket) -> None:
         """Take a trigger for another worker. Where that fails it reads the store, and finds out why."""
-        facts, _ = unpack(_receive(other))
+        facts, _ = unpack(bytes(_receive(other)))
         step = _receive(other)
         kept = self.take_away(place, version)
         if kept is None:
@@ -164,7 +164,7 @@ def borrow(
                 return None
             _send(other, pack({"next": following, "copies": copies, "whole": whole}, {}))
             _send(other, step)
-            facts, _ = unpack(_receive(other))
+            facts, _ = unpack(bytes(_receive(other)))
             tables = [from_bytes(_receive(other)) for _ in range(facts.pop("tables"))]
             copy = (bytes(_receive(other)), bytes(_receive(other))) if copies else None
     except (OSError, EOFError):
