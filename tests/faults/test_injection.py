@@ -67,12 +67,16 @@ def settled(monitor: sb.Monitor) -> bytes:
     return sb.Monitor.restore(monitor.snapshot()).snapshot()
 
 
+def is_broken(monitor: sb.Monitor) -> bool:
+    return monitor._loop.state.commit.broken is not None
+
+
 def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> str:
     """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails.
 
     One that is untouched ends up as it should when it is called again: nothing outside its snapshot has changed either.
     """
-    if monitor._loop.state.commit.broken is not None:
+    if is_broken(monitor):
         for call in (
             monitor.snapshot,
             monitor.answer,
@@ -90,7 +94,7 @@ def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> st
         assert monitor.snapshot() == after, "the same call does not end as it does in a Monitor without a fault"
     with suppress(ZeroDivisionError), monitor._loop.state.commit:
         raise ZeroDivisionError
-    assert monitor._loop.state.commit.broken is not None, "its commits are not guarded any more"
+    assert is_broken(monitor), "its commits are not guarded any more"
     return "untouched" if found == before else "done"
 
 

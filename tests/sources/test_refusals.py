@@ -61,9 +61,9 @@ def test_a_refused_question_leaves_its_source_alone() -> None:
     monitor = Monitor({"a": ROWS, "c": ROWS}, keep=["d", "x"])
     before = monitor.snapshot()
     asker = TopK(1, by="score", source="a")
-    for call in (lambda: monitor.add("b\0", asker), lambda: monitor.replace("a", asker)):
+    for name, call in (("b\0", monitor.add), ("a", monitor.replace)):
         with pytest.raises(QueryError, match=r"character 0|its own answers"):
-            call()
+            call(name, asker)
         assert monitor.snapshot() == before
     monitor.replace("c", asker)
     monitor.drop("c")

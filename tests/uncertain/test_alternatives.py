@@ -13,6 +13,7 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -206,7 +207,7 @@ def test_a_rejected_row_lets_no_alternative_expire() -> None:
         monitor = Monitor(query, time="t")
         times, names, chances = [6, 11, 12, 11], ["a", "b", "b", "a"], [0.75, 0.75, 0.5, 0.5]
         for cut in cuts:
-            batch = {"t": times, "name": names, "p": chances}
-            monitor.push({"x": [0.0] * len(cut)} | {key: [one[i] for i in cut] for key, one in batch.items()})
+            batch = pa.table({"t": times, "name": names, "p": chances, "x": [0.0] * 4})
+            monitor.push(batch.take(cut))
         assert monitor.stats()["arrivals"] == 2, cuts  # at 11 the first is valid still: it leaves at 12
         assert sorted(monitor.answer().column("time").to_pylist()) == [6, 11]

@@ -320,9 +320,8 @@ class Loop:
         try:
             return plain(pa.array(ids, type_))
         except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
-            raise BatchError(
-                f"delete: the ids are of type {type_}, and these are not ({error}). Nothing was deleted."
-            ) from None
+            said = f"delete: the ids are of type {type_}, and these are not ({error}). Nothing was deleted."
+            raise BatchError(said) from None
 
     # --- answers
 
