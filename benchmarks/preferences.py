@@ -9,6 +9,7 @@ every: after so many cycles the sizes of all runs are read, within the timed par
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,16 +86,25 @@ def deletions(stream: Stream, p: Mapping[str, Any]) -> Ready:
         deleted.append(pa.array(left[places]))
         left[places] = live + number * batch + np.arange(batch)
 
+    spent = [0.0, 0.0]  # processor time of pushes and of deletions
+
     def work() -> list[Any]:
         changes = []
         for table, ids in zip(inserts, deleted, strict=True):
-            changes += [monitor.push(table), monitor.delete(ids)]
+            began = time.process_time()
+            changes.append(monitor.push(table))
+            pushed = time.process_time()
+            changes.append(monitor.delete(ids))
+            spent[0] += pushed - began
+            spent[1] += time.process_time() - pushed
         return changes
 
     def after(changes: list[Any]) -> Outcome:
         answer, reported = _answers(monitor, p["queries"]), _changes_of(before + changes)
         counters = {
             "rows": 2 * pairs * batch,
+            "insert_seconds": spent[0],
+            "delete_seconds": spent[1],
             "changes": sum(table.num_rows for table in changes),
             "objects": _objects(monitor),
             **_space(monitor, p, live),

@@ -125,7 +125,8 @@ def query_points(p: Mapping[str, Any]) -> NDArray[np.float64]:
 def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
     """Points in the unit cube, by `data`: Table VIII of pripuzic2015, IND and ANT of mouratidis2006, and "drifting".
 
-    d is 2 where nothing is said.
+    "Pareto": heavy tails, 1 / (1 - u). "outlier": IND, but one point of 1e12, the last of the first `fill`. d is 2
+    where nothing is said.
     """
     data, d = p.get("data", "uniform"), p.get("d", 2)
     if data in ("real", "randomised real"):
@@ -136,9 +137,18 @@ def points(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:
         "drifting": skyband.datasets.drifting,
         "IND": skyband.datasets.independent,
         "ANT": skyband.datasets.anticorrelated,
+        "Pareto": skyband.datasets.independent,
+        "outlier": skyband.datasets.independent,
     }
     table = makers[data](rows, seed=seed, dimensions=d)
-    return {name: table[name].to_numpy() for name in table.column_names}
+    stream = {name: table[name].to_numpy() for name in table.column_names}
+    if data == "Pareto":
+        return {name: 1 / (1 - column) for name, column in stream.items()}
+    if data == "outlier":
+        stream = {name: column.copy() for name, column in stream.items()}
+        for column in stream.values():
+            column[max(p.get("fill", 1) - 1, 0)] = 1e12
+    return stream
 
 
 def scores(rows: int, seed: int, p: Mapping[str, Any]) -> Stream:

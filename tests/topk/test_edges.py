@@ -38,6 +38,38 @@ def test_edges_divide_objects_evenly(shape: str) -> None:
     assert counts.max() <= 2 * LIVE / 20
 
 
+def test_a_heavy_tail_rules_no_cell_in() -> None:
+    """A search looks at no more cells than with uniform data, though nearly all cells of a tail are empty."""
+    size, rng = 20_000, np.random.default_rng(1)
+    queries = [TopK(5, Linear({"x": w, "y": 1.0, "z": 1.0}), Last(size), algorithm="TMA") for w in (0.5, 1.0, 2.0)]
+    work = []
+    for data in (rng.random((3, size)), 1 / (1 - rng.random((3, size)))):
+        monitor = Monitor(queries[:1], emit="batch")
+        monitor.push(dict(zip("xyz", data, strict=True)))
+        for number, query in enumerate(queries[1:]):
+            monitor.add(f"more {number}", query, from_window=True)
+        (adapter,) = monitor._loop.state.standing()
+        work.append(adapter.engine.work)  # type: ignore[union-attr]
+    assert work[0]["searches"] == work[1]["searches"] > 0
+    assert work[1]["visited"] <= 2 * work[0]["visited"]
+    assert work[1]["scored"] <= 3 * work[0]["scored"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lists_reach_as_far_whatever_the_best_is(shape: str) -> None:
+    """A query is not compared with all objects because its best one is far above the others."""
+    monitor = Monitor(TopK(4, Linear({"x": 1.0, "y": 1.0}), Last(LIVE), algorithm="TMA", cells=400))
+    columns = {"x": numbers(shape, 2 * LIVE), "y": numbers(shape, 2 * LIVE)[::-1].copy()}
+    if shape == "one at 1e12":
+        columns["x"][-LIVE // 2] = columns["y"][-LIVE // 2] = 1e12
+    for begin in range(0, 2 * LIVE, 250):
+        monitor.push({name: column[begin : begin + 250] for name, column in columns.items()})
+    (adapter,) = monitor._loop.state.standing()
+    store: Any = adapter.engine.stores[0]  # type: ignore[union-attr]
+    assert not store.state["unlisted"][0]
+    assert store.state["listed"][0] <= len(store.cells) / 10
+
+
 @pytest.mark.parametrize("algorithm", ["TMA", "SMA"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_cell_is_crowded(shape: str, algorithm: str) -> None:

@@ -59,6 +59,13 @@ MUTANTS: dict[str, Listed] = {
         "edges = np.linspace(low, high, side + 1)",
         CROWDED,
     ),
+    "grid: slabs up to the last object": ("engines/topk/edges.py", "few = min(MOST_OUTSIDE,", "few = min(0,", CROWDED),
+    "grid: lists reach down by the distance of the best": (
+        INFLUENCE,
+        "records[head + size // 2]",
+        "records[head]",
+        CROWDED,
+    ),
     "grid: it is never cut anew": (OBJECTS, "counters[SKEW] = 0", "pass", CROWDED),
     "grid: no factor is below zero": (
         OBJECTS,

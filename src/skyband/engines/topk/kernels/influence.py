@@ -146,13 +146,13 @@ def update_lists(
 ) -> Records:
     """List query s in all cells that may hold an object above its floor, and in a few more."""
     state = window.state
-    to = state[s]["key"]
+    to, head, size = state[s]["key"], window.heads[s]["head"], window.heads[s]["size"]
     if queries.specs[s]["above"]:
         to = queries.specs[s]["threshold"]
-    elif to > -np.inf and window.heads[s]["size"]:
-        gap = records[window.heads[s]["head"]]["key"] - to
+    elif to > -np.inf and size:
+        gap = records[head + size // 2]["key"] - to  # from the middle: the best may be far above the others
         if gap < np.inf:  # scores may be infinite
-            to -= 0.125 * gap
+            to -= 0.25 * gap
     if to > -np.inf or queries.specs[s]["boxed"]:
         return set_reach(queries, window, scratch, lists, s, to, max(16, len(window.cells) // 4))
     if not state[s]["unlisted"]:
