@@ -40,6 +40,7 @@ ODD: list[Any] = [
     float("inf"),
 ]
 ODD += ["", "x", "TopK", "g", "t", [], {}, [1], [-1], ["x"], {"a": 1}, [[]], [None]]
+ODD += ["\ud800", "a\0b", "q\0slots", "# id", "# object", "*", 10**400]
 INTS = [-1, 0, 1, 2, 3, 7, 31, 32, 255, 256, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1]
 INTS += [-2, -(2**31), -(2**62), -(2**63)]
 TYPES = [pa.null(), pa.string(), pa.date32(), pa.bool_(), pa.list_(pa.int8()), pa.timestamp("ns"), pa.int8()]
@@ -177,8 +178,12 @@ def _forge_parts(rng: np.random.Generator, parts: dict[str, Any]) -> tuple[dict[
 
 def _forge_table(rng: np.random.Generator, table: Any) -> tuple[Any, str]:
     """Subscriptions: a row more or less, a value, a type, a name."""
-    how, place = int(rng.integers(6)), int(rng.integers(table.num_columns))
+    how, place = int(rng.integers(7)), int(rng.integers(table.num_columns))
     name, column = table.column_names[place], table.column(place)
+    if how == 6:
+        rows = (1 << int(rng.integers(32))) - 1
+        nulls = pa.Array.from_buffers(pa.null(), rows, [None])
+        return pa.table([nulls] * table.num_columns, names=table.column_names), f"{rows} rows of nulls"
     if how == 0:
         return table.slice(int(rng.integers(2)), max(0, table.num_rows - int(rng.integers(3)))), "fewer rows"
     if how == 1:

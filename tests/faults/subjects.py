@@ -122,12 +122,20 @@ def calls(kind: str) -> dict[str, Call]:
     }
     if kind != "sources":  # no source is dropped
         found["drop"] = lambda m: m.drop(name)
+    else:
+        found["add asker"] = lambda m: m.add("another asker", sb.TopK(2, "score", source="deep asker"))
+        found["drop asker"] = lambda m: m.drop("deep asker")
+        found["move asker"] = lambda m: m.replace("asker", sb.TopK(2, "x", _HOUR))
+        found["move to a source"] = lambda m: m.replace("deep asker", sb.TopK(2, "score", source="asker"))
+    if query.per_columns:
+        found["answer a group"] = lambda m: m.answer(name, keys=["a", "z"])
     if kind in ("topk", "pairs", "until deleted", "ever", "live pairs"):
         found["begin with a window"] = lambda m: m.add("another", query.smaller(1), from_window=True)
     if "op" in subject.options:
         found["delete"] = lambda m: m.delete([5, 6, 7])
     if query.each:
         found["subscribe"] = lambda m: m.subscribe(name, subscribers(15, 10))
-        found["unsubscribe"] = lambda m: m.unsubscribe(name, [3, 4, 5])
+        found["unsubscribe"] = lambda m: m.unsubscribe(name, [3, 4, 99])
+        found["answer a subscriber"] = lambda m: m.answer(name, subscriber=98)
         found["subscribe with a window"] = lambda m: m.subscribe(name, subscribers(30, 4), from_window=True)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import skyband as sb
@@ -155,3 +156,65 @@ def test_a_query_has_counts_of_late_rows() -> None:
     facts["homes"][0]["late"] = []
     with pytest.raises(StateError, match="fit together"):
         sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
+@pytest.mark.parametrize("name", ["subscriptions slots count", "sources deep"])
+def test_rows_of_tables_take_bytes(name: str) -> None:
+    """Columns of nulls have none: a snapshot of some kB was read as a table of so many rows."""
+    good = right(name)
+    table = next(part for part in good.parts if part.startswith(("subscriptions", "members")))
+    names = good.parts[table].column_names
+    forged = pa.table([pa.Array.from_buffers(pa.null(), 2**31 - 1, [None])] * len(names), names=names)
+    with pytest.raises(StateError, match="no more rows than bytes"):
+        sb.Monitor.restore(pack(good.facts, good.parts | {table: forged}), trusted=False)
+
+
+def test_snapshots_within_snapshots_are_few() -> None:
+    """Each is held in memory with all that is in it, so a thousand of them would take a thousand times the bytes."""
+    good = right("sources deep")
+    (name,) = good.inside
+    one = good.inside[name]
+    (deeper,) = one.inside
+    inner = pack(one.facts, one.parts)
+    for _ in range(20):
+        inner = pack(one.facts, one.parts | {deeper: np.frombuffer(inner, np.uint8)})
+    whole = pack(good.facts, good.parts | {name: np.frombuffer(inner, np.uint8)})
+    with pytest.raises(StateError, match="at most 16 deep"):
+        sb.Monitor.restore(whole, trusted=False)
+
+
+@pytest.mark.parametrize("name", ["TopKPairs REFILL until deleted weights", "TopKPairs REFILL until deleted scorings"])
+def test_reported_pairs_have_two_objects(name: str) -> None:
+    shown = dict(right(name).arrays["cell0"])["0 shown"]
+    with pytest.raises(StateError, match="a pair has two objects"):
+        sb.Monitor.restore(forged_field(name, "0 shown", "newer", int(shown["older"][0])), trusted=False)
+
+
+@pytest.mark.parametrize("name", ["TopKPairs PST count", "TopK BLOCK count grouped"])
+def test_kept_columns_have_names(name: str) -> None:
+    """keep="*" waits for the first batch; objects of before it have no columns."""
+    good = right(name)
+    facts = copy.deepcopy(good.facts)
+    facts["options"]["keep"] = "*"
+    with pytest.raises(StateError, match="columns that are kept have names"):
+        sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
+def test_keys_that_the_scoring_does_not_give() -> None:
+    """NAIVE computes pairs anew when it serves another query: a stored pair with another key came twice."""
+    name = "TopKPairs NAIVE count on"
+    good, later = right(name), dict(right(name, 7).arrays["cell0"])
+    streams = [later["0 data"] if one == "0 data" else array for one, array in good.arrays["cell0"]]
+    (whole,) = cells.write([[array.tobytes()] for array in streams], 1)
+    data = pack(good.facts, good.parts | {"cell0": np.frombuffer(whole, np.uint8)})
+    assert use(name, data) == USED
+
+
+def test_slots_have_their_numbers() -> None:
+    name = "TopK BLOCK count family"
+    good, count = right(name), dict(right(name).arrays["cell0"])["0 facts"].copy()
+    count[0] += 27
+    streams = [count if one == "0 facts" else array for one, array in good.arrays["cell0"]]
+    (whole,) = cells.write([[array.tobytes()] for array in streams], 1)
+    with pytest.raises(StateError, match="slots have their numbers"):
+        sb.Monitor.restore(pack(good.facts, good.parts | {"cell0": np.frombuffer(whole, np.uint8)}), trusted=False)

@@ -13,9 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +25,13 @@ import pytest
 
 import skyband as sb
 from faults.ledger import note
-from faults.subjects import SUBJECTS, calls, rows, started
-from kinds import KINDS
+from faults.subjects import SUBJECTS, Call, calls, rows, started
 from skyband.errors import StateError
 
 HOUSE = str(Path(sb.__file__).parent)
-ALL = int(os.environ.get("SKYBAND_FUZZ", "1")) > 1
-PLACES = 12  # of each call in `make test`
+FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
+ALL = FUZZ >= 20
+PLACES = 12 * FUZZ  # of each call, if not all
 
 
 @dataclass
@@ -69,8 +67,11 @@ def settled(monitor: sb.Monitor) -> bytes:
     return sb.Monitor.restore(monitor.snapshot()).snapshot()
 
 
-def outcome(monitor: sb.Monitor, before: bytes, after: bytes) -> str:
-    """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails."""
+def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> str:
+    """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails.
+
+    One that is untouched ends up as it should when it is called again: nothing outside its snapshot has changed either.
+    """
     if monitor._loop.state.commit.broken is not None:
         for call in (
             monitor.snapshot,
@@ -84,6 +85,12 @@ def outcome(monitor: sb.Monitor, before: bytes, after: bytes) -> str:
         return "broken"
     found = monitor.snapshot()
     assert found in (before, after), "neither as before nor as after, and it does not say so"
+    if found == before:
+        again(monitor)
+        assert monitor.snapshot() == after, "the same call does not end as it does in a Monitor without a fault"
+    with suppress(ZeroDivisionError), monitor._loop.state.commit:
+        raise ZeroDivisionError
+    assert monitor._loop.state.commit.broken is not None, "its commits are not guarded any more"
     return "untouched" if found == before else "done"
 
 
@@ -108,7 +115,7 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
                     call(monitor)
                 counted["unharmed"] += 1  # whoever called suppresses it, or a line less was run
             except error:
-                counted[outcome(monitor, before, after)] += 1
+                counted[outcome(monitor, before, after, call)] += 1
     note({"what": f"lines of calls fail: {kind}", **counted})
     print(kind, dict(counted))
     assert counted["untouched"] and counted["broken"]
@@ -170,7 +177,7 @@ def allocations(kind: str) -> None:
                 failed = True
             _testcapi.remove_mem_hooks()
             with suppress(BaseException):
-                found = outcome(monitor, before, after)
+                found = outcome(monitor, before, after, lambda one: one.push(batch))
                 if not failed:
                     found = "unharmed" if found == "done" else "wrong"
             os._exit(ENDS.index(found))
@@ -236,7 +243,8 @@ def address_space(kind: str) -> None:
         tried.append((monitor, failed))
     whole = sb.Monitor.restore(before)
     whole.push(batch)
-    counted = Counter(outcome(monitor, before, whole.snapshot()) for monitor, _ in tried)
+    after = whole.snapshot()
+    counted = Counter(outcome(monitor, before, after, lambda one: one.push(batch)) for monitor, _ in tried)
     print(json.dumps({**counted, "failed": sum(failed for _, failed in tried)}))
 
 
@@ -257,58 +265,3 @@ def rare_kernels(kind: str) -> None:
 def test_kernels_of_rare_steps_are_loaded_with_the_first_groups() -> None:
     """LLVM ends the process if it has no memory to load one, and that is when a batch is refused."""
     assert in_child("rare_kernels", "topk")["loaded"] == 2
-
-
-def test_an_interrupt_waits_for_the_end_of_a_commit(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
-    """Ctrl-C while state changes: the push is taken whole, then the interrupt comes."""
-    monitor = KINDS["topk"].monitor()
-    monitor.push(rows(0, 40))
-    whole = sb.Monitor.restore(monitor.snapshot())
-    whole.push(rows(40, 20))
-    commit = monitor._loop.state.commit
-    taken = monitor._loop._take
-
-    def interrupted(*args: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        return taken(*args)
-
-    monkeypatch.setattr(monitor._loop, "_take", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        monitor.push(rows(40, 20))
-    assert commit.broken is None
-    assert monitor.snapshot() == whole.snapshot()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-@pytest.fixture
-def usual_interrupts() -> Iterator[None]:
-    """Ctrl-C as in a new process: a Spark session of another test has a handler of its own."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_a_second_interrupt_does_not_wait(monkeypatch: pytest.MonkeyPatch, usual_interrupts: None) -> None:
-    monitor = KINDS["topk"].monitor()
-    monitor.push(rows(0, 40))
-
-    def interrupted(*args: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        raise AssertionError("the second should have ended it")
-
-    monkeypatch.setattr(monitor._loop, "_take", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        monitor.push(rows(40, 20))
-    with pytest.raises(StateError, match=r"KeyboardInterrupt.*restore\("):
-        monitor.answer()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_a_commit_in_another_thread_leaves_signals_alone(usual_interrupts: None) -> None:
-    monitor = KINDS["topk"].monitor()
-    thread = threading.Thread(target=lambda: monitor.push(rows(0, 40)))
-    thread.start()
-    thread.join()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert monitor.stats()["arrivals"] == 40

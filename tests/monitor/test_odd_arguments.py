@@ -15,7 +15,7 @@ import skyband as sb
 from faults.ledger import note
 from faults.subjects import rows, started, subscribers
 from query.test_odd_values import ODD
-from skyband.errors import SkybandError, StateError
+from skyband.errors import BatchError, SkybandError, StateError
 
 CALLS: dict[str, Any] = {
     "push": lambda m, name, odd: m.push(odd),
@@ -66,6 +66,30 @@ def test_arguments_of_calls(kind: str) -> None:
     note({"odd arguments": kind, "tried": tried})
 
 
+@pytest.mark.parametrize(
+    "option", ["id", "time", "part", "value", "keep", "emit", "late", "invalid", "op", "forget", "threads", "device"]
+)
+@pytest.mark.filterwarnings("ignore::skyband.errors.SkybandWarning")
+def test_options_of_a_monitor(option: str) -> None:
+    """Each is refused, or makes a Monitor that can be used and stored."""
+    queries = [sb.TopK(2, "x", sb.Last(5), per="g"), sb.TopK(1, "y", sb.UntilDeleted()), sb.TopK(1, "x", sb.Ever())]
+    odd_names = [["x", odd] for odd in ODD] + [[(odd, "x")] for odd in ODD] + [{"u": odd} for odd in ODD]
+    for odd in [*ODD, *(odd_names if option == "keep" else [])]:
+        with suppress(SkybandError):
+            monitor = sb.Monitor(queries, **{"id": "i", "time": "t", option: odd})
+            for call in (
+                lambda monitor: monitor.push({}),
+                lambda monitor: monitor.push(rows(0, 30)),
+                lambda monitor: monitor.advance(10**6),
+                lambda monitor: monitor.answers(),
+                lambda monitor: monitor.stats(),
+                lambda monitor: sb.Monitor.restore(monitor.snapshot(), trusted=False),
+            ):
+                with suppress(SkybandError):
+                    call(monitor)
+            assert monitor._loop.state.commit.broken is None
+
+
 def test_copies_say_what_to_do_instead() -> None:
     monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3)))
     for call in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -85,6 +109,30 @@ def test_a_source_of_batches_that_fails() -> None:
 
     with pytest.raises(SkybandError, match="mine"):
         monitor.push(batches())
+    assert monitor.stats()["arrivals"] == 0
+
+
+class Lazy:
+    """A column, or a row, that is read when it is asked for, and fails."""
+
+    def __arrow_c_stream__(self, *schema: Any) -> Any:
+        raise ZeroDivisionError("mine")
+
+    def __iter__(self) -> Iterator[Any]:
+        yield 1.0
+        raise ZeroDivisionError("mine")
+
+
+class Row(dict[str, Any]):
+    def get(self, *name: Any) -> Any:
+        raise ZeroDivisionError("mine")
+
+
+@pytest.mark.parametrize("batch", [{"x": Lazy()}, {"x": iter(Lazy())}, [Row(x=1.0)], Lazy(), iter(Lazy())])
+def test_columns_that_fail_when_they_are_read(batch: Any) -> None:
+    monitor = sb.Monitor(sb.TopK(1, "x", sb.Last(3)))
+    with pytest.raises(BatchError, match=r"mine|is no batch"):
+        monitor.push(batch)
     assert monitor.stats()["arrivals"] == 0
 
 

@@ -107,3 +107,16 @@ def test_drop_keeps_what_the_others_need() -> None:
     assert monitor.push(objects("G1")).num_rows == 0
     with pytest.raises(QueryError):
         monitor.answer("slim")
+
+
+def test_refused_queries_leave_their_columns_free() -> None:
+    """What a query that never stood would have been called is no clash with later ones."""
+    monitor = sb.Monitor(counting(1, 9), id="id", time="t")
+    monitor.push({"id": ["A"], "t": [1], "x": [1.0], "g": [1], "h": [1]})
+    with pytest.raises(QueryError, match="Last"):
+        monitor.add("a", sb.TopK(1, "x", sb.Last("5 minutes"), per={"y": "g"}))
+    with pytest.raises(QueryError, match="no standing query keeps"):
+        monitor.add("a", sb.TopK(1, "x", sb.Last(5), per={"z": "g"}), from_window=True)
+    monitor.add("b", sb.TopK(1, "x", sb.Last(5), per={"y": "h", "z": "h"}))
+    with pytest.raises(QueryError, match="'y' would be"):
+        monitor.add("c", sb.TopK(1, "x", sb.Last(5), per={"y": "g"}))

@@ -55,3 +55,26 @@ def test_a_source_keeps_what_is_read_of_it() -> None:
     assert changes.select(["query", "id", "diff"]).to_pylist() == [{"query": "a", "id": "u", "diff": -1}]
     monitor.drop("b")
     monitor.drop("a")
+
+
+def test_a_refused_question_leaves_its_source_alone() -> None:
+    monitor = Monitor({"a": ROWS, "c": ROWS}, keep=["d", "x"])
+    before = monitor.snapshot()
+    asker = TopK(1, by="score", source="a")
+    for call in (lambda: monitor.add("b\0", asker), lambda: monitor.replace("a", asker)):
+        with pytest.raises(QueryError, match=r"character 0|its own answers"):
+            call()
+        assert monitor.snapshot() == before
+    monitor.replace("c", asker)
+    monitor.drop("c")
+    monitor.drop("a")
+    assert not monitor.queries
+
+
+def test_dropped_questions_leave_their_columns_free() -> None:
+    groups = TopKGroups(1, by="count(*)", of="d", source="a", select={"y": "count(*)"})
+    monitor = Monitor({"a": ROWS, "b": groups, "c": TopK(1, by="score", source="a")}, keep=["d", "x"])
+    monitor.add("e", TopK(2, by="score", source="a"))
+    monitor.drop("b")
+    monitor.add("f", TopK(2, by="score", source="a", per={"y": "x"}))
+    assert list(monitor.queries) == ["a", "c", "e", "f"]

@@ -30,24 +30,26 @@ class Commit:
         self.broken: str | None = None  # what failed half way; while a commit runs: what runs
         self.number = 0  # of commits so far
         self._depth = 0
+        self._holds = False  # whether signals wait for the end of this one
         self._handlers: dict[int, Any] = {}  # of the signals that wait, before
         self._arrived: list[int] = []
 
     def __enter__(self) -> None:
-        self._depth += 1
-        if self._depth == 1:
+        if not self._depth:
             self._hold_signals()
             self.broken = "a call that never ended"
+        self._depth += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._depth == 1:
-            self.number += 1
-            self.broken = None if kind is None else f"{kind.__name__}: {error}" if str(error) else kind.__name__
-        self._depth -= 1
-        if not self._depth:
-            self._release_signals()
+        if self._depth > 1:
+            self._depth -= 1
+            return
+        self._depth = 0  # first: an interrupt from here on leaves no commit that seems to go on
+        self.number += 1
+        self.broken = None if kind is None else f"{kind.__name__}: {error}" if str(error) else kind.__name__
+        self._release_signals()
 
     def require_whole(self) -> None:
         """Raise a StateError if a commit has failed."""
@@ -58,19 +60,26 @@ class Commit:
                 "came after it."
             )
 
+    def forked(self) -> None:
+        """In a new process: no thread of it is in this commit, so signals do not wait for its end."""
+        self._arrived = []
+        self._release_signals()
+
     def _hold_signals(self) -> None:
         """Let the signals with a handler in Python wait. Only the main thread runs such handlers."""
-        if threading.current_thread() is not threading.main_thread():
-            self._handlers = {}
+        self._holds = threading.current_thread() is threading.main_thread()
+        if not self._holds:
             return
         found = {number: signal.getsignal(number) for number in _SIGNALS}
-        self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
+        held = {number for number, handler in found.items() if handler == self._wait}  # an interrupt left them behind
+        known = {number: self._handlers[number] if number in held else found[number] for number in found}
+        self._handlers = {number: handler for number, handler in known.items() if callable(handler)}
         for number in self._handlers:
             signal.signal(number, self._wait)
 
     def _wait(self, number: int, frame: Any) -> None:
         """Note a signal; the second of its kind does not wait: then the commit ends here, and the state is broken."""
-        if self._depth and number not in self._arrived:
+        if self._depth and self._holds and number not in self._arrived:
             self._arrived.append(number)
             return
         handler = self._handlers[number]
@@ -78,8 +87,18 @@ class Commit:
         handler(number, frame)
 
     def _release_signals(self) -> None:
+        if not self._holds:
+            return
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        arrived, self._arrived = self._arrived, []
-        for number in arrived:
-            signal.raise_signal(number)
+        arrived, self._arrived, self._holds = self._arrived, [], False
+        _raise_all(arrived)
+
+
+def _raise_all(numbers: list[int]) -> None:
+    """Raise these signals, each whatever the handlers of those before it raise."""
+    if numbers:
+        try:
+            signal.raise_signal(numbers[0])
+        finally:
+            _raise_all(numbers[1:])

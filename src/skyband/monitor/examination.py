@@ -96,6 +96,7 @@ def examine(state: State, batch: Batch) -> Examined:
     per = {name: read(name) for adapter in standing for name in adapter.groups.inputs}
     inputs = {name: read(name) for adapter in standing for name in adapter.reads(batch)}
     state.id_type(types)
+    state.shown_types(seen=standing)
     accepted = any_of([one.accepted for one in validated], batch.rows)
     return Examined(standing, validated, accepted, types, reported, per, instants, deletes, inputs)
 

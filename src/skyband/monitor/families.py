@@ -1,4 +1,4 @@
-"""Families: which standing queries can share an engine of slots, or of lanes."""
+"""Families: which standing queries can share an engine of slots, or of lanes; and which one table of changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any, cast
 from skyband.engines.adapter import Adapter
 from skyband.engines.topk.scorings import BLOCK, family_key, where_box
 from skyband.engines.topk.slots_adapter import MOST_BOXED
+from skyband.errors import QueryError
+from skyband.monitor.state import State
 from skyband.query.kinds import Query, TopK
 from skyband.query.scoring import Similar, scoring_of
+from skyband.tables.changes import change_names
 from skyband.tables.subscriptions import owner_of
 
 VECTORS = 8  # fewer queries that compare vectors are scored one by one: a family keeps a history of vectors
@@ -17,8 +20,43 @@ VECTORS = 8  # fewer queries that compare vectors are scored one by one: a famil
 
 def traits_of(query: Query) -> tuple[Any, ...]:
     """What the columns of a query's changes go by."""
-    select = repr(getattr(query, "select", ()))
-    return bool(query.each), query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, select
+    more = repr(getattr(query, "select", ())), getattr(query, "of_columns", ())
+    return bool(query.each), query.per_columns, query.per_inputs, query.of_pairs, query.has_probability, *more
+
+
+def check_columns(state: State, name: str, query: Query) -> None:
+    """No two columns of changes have one name, and `id` has one type."""
+    kept = state.options.kept
+    clash = set(query.per_columns) & set(kept)
+    if clash and not state.options.inner:  # there the source's `per` is kept, where it is not the query's own
+        raise QueryError(f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway.")
+    if state.traits is None:
+        state.traits = {traits_of(one): one for one in state.queries.values()}
+    sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
+    for other in state.traits.values():
+        for per, column in zip(other.per_columns, other.per_inputs, strict=True):
+            if sources.get(per, column) != column:
+                raise QueryError(
+                    f"per: {per!r} would be {column!r} for one query and {sources[per]!r} for another. Give one "
+                    "of them another name."
+                )
+    asked = [*state.traits.values(), query]
+    names = change_names(asked, kept, timed=False)
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        if any(twice == shown for one in asked for shown, _ in getattr(one, "select", ())):
+            raise QueryError(f"{twice!r} is in `select` and in `keep` or `per`. Give it another name in `select`.")
+        raise QueryError(
+            f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
+        )
+    if len({getattr(one, "of_columns", ()) for one in asked}) > 1:
+        state.id_type(state.types, name, query)
+
+
+def note_columns(state: State, query: Query) -> None:
+    """A query stands: its columns count in the checks of later ones."""
+    if state.traits is not None:
+        state.traits[traits_of(query)] = query
 
 
 def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:

@@ -26,14 +26,13 @@ from skyband.monitor.state import State
 from skyband.query.kinds import Query
 from skyband.query.options import Options, named
 from skyband.tables.changes import answer_table
-from skyband.tables.columns import plain
+from skyband.tables.columns import ARROW_ERRORS, plain
 from skyband.tables.input import Batch, announce, instant, moment, to_table
 from skyband.tables.push import BEGINNING, Push
 from skyband.tables.scores import warn_of_rejected
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-
 
 _NO_CLOCK = 'push(to=...) moves the clock, but no time column is named. Use Monitor(..., time="...").'
 
@@ -54,6 +53,8 @@ class Loop:
     ) -> Loop:
         """A new loop: the queries and options of a Monitor."""
         loop = cls(State(Options(**options)), settles=settles)
+        if loop.state.options.inner:
+            raise QueryError(f"id={options['id']!r} is a name that skyband needs itself. Rename the column.")
         loop.queries.start(named(queries))
         return loop
 
@@ -62,6 +63,7 @@ class Loop:
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
         batch, to = Batch(to_table(given)), moment(to)
+        batch = batch if self.dormancy is None else batch.without_inside()  # on Spark such columns are ours
         return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
 
     def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:
@@ -144,7 +146,8 @@ class Loop:
                 clocks = np.maximum(clocks, clock)
             goal = max(goal, int(clocks[-1]))
         serial, reported = self.state.serial, examined.reported
-        return Push(batch, serial, reported, examined.times, clocks, goal, more, examined.deletes, examined.inputs)
+        own = examined.deletes, examined.inputs, self.state.options.inner
+        return Push(batch, serial, reported, examined.times, clocks, goal, more, *own)
 
     def _revalidate(self, batch: Batch, examined: Examined, clock: int, goal: int, more: bool) -> Examined:
         """Reject rows because of earlier ones.
@@ -172,6 +175,7 @@ class Loop:
         rejected: dict[str, Bools] = {}
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             adapter.count_rejected(one)
+            adapter.learn(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self.state.count({reason: int(rows.sum()) for reason, rows in rejected.items()})
@@ -315,7 +319,7 @@ class Loop:
             return pa.nulls(len(ids))
         try:
             return plain(pa.array(ids, type_))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
             raise BatchError(
                 f"delete: the ids are of type {type_}, and these are not ({error}). Nothing was deleted."
             ) from None

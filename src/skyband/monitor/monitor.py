@@ -119,15 +119,17 @@ class Monitor(Shown):
     @contextmanager
     def _turn_or_raise(self) -> Iterator[None]:
         """The lock, or a StateError if another thread holds it."""
-        if not self._lock.acquire(blocking=False):
-            raise StateError(
-                "another thread is in a call of this Monitor. Call it again later, or let calls wait: "
-                'Monitor(..., threads="wait").'
-            )
+        within = self._lock._is_owned()  # type: ignore[attr-defined]  # a call in a call
         try:
+            if not within and not self._lock.acquire(blocking=False):
+                raise StateError(
+                    "another thread is in a call of this Monitor. Call it again later, or let calls wait: "
+                    'Monitor(..., threads="wait").'
+                )
             yield
-        finally:
-            self._lock.release()
+        finally:  # also if an interrupt comes right after `acquire`
+            if not within and self._lock._is_owned():  # type: ignore[attr-defined]
+                self._lock.release()
 
     # --- the stream
 
@@ -390,6 +392,7 @@ def _after_fork() -> None:
     """Free the locks that other threads held: they are not in this process. Their commits never ended, and say so."""
     for monitor in _MONITORS:
         monitor._lock = threading.RLock()
+        monitor._loop.state.commit.forked()
 
 
 if hasattr(os, "register_at_fork"):

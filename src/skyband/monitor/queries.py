@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError, StateError
-from skyband.monitor.families import traits_of
+from skyband.monitor.families import check_columns, note_columns
 from skyband.monitor.from_window import adapter_over, lend, lender_of, no_lender
 from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import (
@@ -33,14 +33,16 @@ from skyband.monitor.sources import (
     of_members,
     over_for,
     owner_of,
+    register,
     stands,
     with_over,
 )
 from skyband.monitor.state import State
 from skyband.monitor.subscriptions import SubscribedQueries
+from skyband.query.expressions.words import require_text
 from skyband.query.kinds import Above, Query, TopK, TopKPairs
 from skyband.query.windows import Last, Session, UntilDeleted, size_of
-from skyband.tables.changes import QueryNames, change_names, change_table
+from skyband.tables.changes import QueryNames, change_table
 from skyband.tables.input import Batch
 from skyband.tables.subscriptions import MARK, Subscriptions
 
@@ -53,7 +55,6 @@ class StandingQueries(Placement):
     def __init__(self, state: State) -> None:
         self.state = state
         self.subscribed = SubscribedQueries(state, self)
-        self._traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
 
     # --- add, replace, drop
 
@@ -70,7 +71,9 @@ class StandingQueries(Placement):
         _check_query(query)
         if getattr(query, "source", None) not in (None, self.state.source):
             over = over_for(self.state, name, query)
-            over.loop.queries.add(name, query)
+            over.loop.queries.checked(name, query)
+            with self.state.commit:
+                register(self.state, over).loop.queries.add(name, query)
             return
         checked = self.checked(name, query)
         with self.state.commit:
@@ -89,6 +92,7 @@ class StandingQueries(Placement):
         if family is not None and family.holds(cast(TopK, checked), self.state.unit, self.state.clock):
             with self.state.commit:
                 asked, numbers, state = cast(TopK, checked), self.numbers(checked), self.state
+                note_columns(self.state, checked)
                 piece = family.join_from_window(name, asked, state.unit, state.serial, numbers, state.clock)
                 state.adapters[name], state.query_names = family, None
                 state.order.append(name)
@@ -99,6 +103,7 @@ class StandingQueries(Placement):
         if lender is None:
             raise no_lender(name, checked)
         with self.state.commit:
+            note_columns(self.state, checked)
             adapter, piece = lend(lender, name, checked, self.state.unit, self.state.clock)
             self.state.adapters[name], self.state.query_names = adapter, None
             self.state.order.append(name)
@@ -117,6 +122,7 @@ class StandingQueries(Placement):
                 return state.changes([], [])
             if not adapter.can_lend(checked, state.unit):
                 raise StateError(f"{name}: {lender!r} does not keep what this query needs. Start it under a new name.")
+            note_columns(self.state, checked)
             adapter, piece = lend(adapter, name, checked, state.unit, state.clock)
             state.adapters[name], state.query_names = adapter, None
             state.order.append(name)
@@ -129,6 +135,7 @@ class StandingQueries(Placement):
             adapter = lent_window.borrower(donor, name, query, self.state.unit)
             if adapter is not None:
                 with self.state.commit:
+                    note_columns(self.state, query)
                     piece = lent_window.begin(adapter, donor, self.state.unit, self.state.clock)
                     self.state.adapters[name] = adapter
                     self.state.order.append(name)
@@ -143,8 +150,10 @@ class StandingQueries(Placement):
     def drop(self, name: str) -> None:
         """Stop a query. Nothing is reported."""
         if (owner := owner_of(self.state, name)) is not self.state:
-            StandingQueries(owner).drop(name)
-            forget_unused(self.state)
+            StandingQueries(owner)._check_no_source(name, "drop")
+            with self.state.commit:
+                StandingQueries(owner).drop(name)
+                forget_unused(self.state)
             return
         self.state.adapter(name)
         self._check_no_source(name, "drop")
@@ -153,11 +162,11 @@ class StandingQueries(Placement):
             if name in self.state.subscriptions:
                 self.subscribed.end(name)
                 del self.state.adapters[name]
-                self._traits = None
+                self.state.traits = None
                 return
             adapter = self._alone(name)
             del self.state.adapters[name]
-            self._traits = None
+            self.state.traits = None
             adapter.leave(name, self.state.unit, self.state.clock)
             remember_reported(self.state.standing())
 
@@ -178,7 +187,7 @@ class StandingQueries(Placement):
             check_askers(self.state, name, checked)
         self.state.mark_sources()
         if checked.each or name in self.state.subscriptions:
-            self._traits = None
+            self.state.traits = None
             return self.subscribed.replace(name, checked)
         with self.state.commit:
             return self._replace(name, checked)
@@ -186,18 +195,24 @@ class StandingQueries(Placement):
     def _move(self, name: str, query: Query, owner: State) -> pa.Table:
         """Ask over rows or other answers from now on: the old answer leaves."""
         self._check_no_source(name, "ask elsewhere under the name of")
+        if getattr(query, "source", None) == name:
+            raise QueryError(f"{name} cannot ask over its own answers. Name another query as its source.")
         source, place = getattr(query, "source", None), self.state.order.index(name)
-        target = self if source is None else over_for(self.state, name, query).loop.queries
+        over = None if source is None else over_for(self.state, name, query)
+        target = self if over is None else over.loop.queries
         target.checked(name, query)
         adapter = owner.adapter(name)
-        piece = adapter.retract(name, owner.unit, owner.clock)
-        left = owner.changes([piece] if piece else [], [adapter] if piece else [])
-        StandingQueries(owner).drop(name)
-        target.add(name, query)
-        self.state.order.remove(name)
-        self.state.order.insert(place, name)
-        forget_unused(self.state)
-        return in_one(self.state, [self.state.changes([], []), left])
+        with self.state.commit:
+            piece = adapter.retract(name, owner.unit, owner.clock)
+            left = owner.changes([piece] if piece else [], [adapter] if piece else [])
+            if over is not None:
+                register(self.state, over)
+            StandingQueries(owner).drop(name)
+            target.add(name, query)
+            self.state.order.remove(name)
+            self.state.order.insert(place, name)
+            forget_unused(self.state)
+            return in_one(self.state, [self.state.changes([], []), left])
 
     def _check_no_source(self, name: str, what: str) -> None:
         """Refuse to change a query over whose answers others ask."""
@@ -210,7 +225,7 @@ class StandingQueries(Placement):
         unit, clock, adapter = self.state.unit, self.state.clock, self._alone(name)
         query_names = QueryNames(list(self.state.adapters), self.state.subscriptions)
         before = adapter.names_in_order
-        self._traits = None
+        self.state.traits = None
         types = self.state.change_types()
         if isinstance(adapter, WindowAdapter) and isinstance(checked, TopK | Above):
             donor = donor_of(self._plain(), adapter, name, checked, unit)
@@ -306,6 +321,7 @@ class StandingQueries(Placement):
     def _place(self, name: str, query: Query, numbers: Start, fresh: Fresh | None = None) -> None:
         """Give the query an adapter: a family that it can join, one that has not started yet, or a new one."""
         self.state.query_names = None
+        note_columns(self.state, query)
         if query.each:
             groups = self.state.groups[query.grouping]
             adapter: Adapter = UnsubscribedAdapter(query, groups, self.state.options, numbers)
@@ -341,6 +357,7 @@ class StandingQueries(Placement):
         if not isinstance(name, str) or not name:
             raise QueryError(f"a query is named by a non-empty string; got {name!r}.")
         _check_query(query)
+        require_text("the name of a query", name)
         if MARK in name:
             raise QueryError(f"a query's name has no character 0; got {name!r}.")
         choose(example_of(query) if query.each else query)
@@ -352,42 +369,13 @@ class StandingQueries(Placement):
             raise QueryError(f'{query.kind} {query.needs_id}: name the id column, Monitor(..., id="...").')
         if getattr(query, "decay", None) is not None and options.time is None:
             raise QueryError(f'{query.kind}: rows fade by their times: name the time column, Monitor(..., time="...").')
-        self._check_columns(query)
+        check_columns(self.state, name, query)
         if isinstance(query.window, Last | Session) and query.window.timed:
             if options.time is None:
                 raise QueryError(f'{query.window!r} is a time window: name the time column, Monitor(..., time="...").')
             if options.time in self.state.types and size_of(query.window) is None:
                 query.window.length(self.state.unit)
         return query
-
-    def _check_columns(self, query: Query) -> None:
-        """No two columns of changes have one name."""
-        kept = self.state.options.kept
-        clash = set(query.per_columns) & set(kept)
-        if clash and not self.state.options.inner:  # there the source's `per` is kept, where it is not the query's own
-            raise QueryError(
-                f"{clash.pop()!r} is in `per` and in `keep`; every change carries its `per` columns anyway."
-            )
-        if self._traits is None:
-            self._traits = {traits_of(one): one for one in self.state.queries.values()}
-        sources = dict(zip(query.per_columns, query.per_inputs, strict=True))
-        for other in self._traits.values():
-            for name, column in zip(other.per_columns, other.per_inputs, strict=True):
-                if sources.get(name, column) != column:
-                    raise QueryError(
-                        f"per: {name!r} would be {column!r} for one query and {sources[name]!r} for another. Give one "
-                        "of them another name."
-                    )
-        asked = [*self._traits.values(), query]
-        names = change_names(asked, kept, timed=False)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            if any(twice == name for one in asked for name, _ in getattr(one, "select", ())):
-                raise QueryError(f"{twice!r} is in `select` and in `keep` or `per`. Give it another name in `select`.")
-            raise QueryError(
-                f"{twice!r} would be two columns: of pairs each column of `keep` comes as name_a and name_b. Rename it."
-            )
-        self._traits[traits_of(query)] = query
 
 
 def _check_query(query: object) -> None:

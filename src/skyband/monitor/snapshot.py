@@ -86,19 +86,21 @@ def load(data: bytes, callables: Callables, *, trusted: bool, device: str | None
     return revive(data, lookup, trusted=trusted, device=device)
 
 
-def revive(data: bytes, lookup: Lookup, *, trusted: bool = True, device: str | None = None) -> State:
-    """The inverse of `save`, with the queries that this finds."""
+def revive(data: bytes, lookup: Lookup, *, trusted: bool = True, device: str | None = None, deep: int = 0) -> State:
+    """The inverse of `save`, with the queries that this finds; deep: in so many other snapshots."""
     facts, parts = unpack(data)
+    if not trusted:
+        strangers.check_parts(parts, len(data), deep)
     try:
         with np.errstate(all="ignore"):
             state = restore(facts, parts, lookup, device)
             if not trusted:
-                strangers.check_queries(state)
+                strangers.check_queries(state, inner=deep > 0)
             for i, groups in enumerate(state.groups.values()):
                 join(state, groups, [parts[f"cell{i}"].tobytes()], trusted=trusted)
                 for j, adapter in enumerate(_over(state, groups)):
                     _read_at_rest(adapter, parts, f"rest{i}.{j}")
-            _read_over(state, facts, parts, lookup, trusted=trusted)
+            _read_over(state, facts, parts, lookup, trusted=trusted, deep=deep + 1)
             state.share_windows(everything=True)
         return state
     except (QueryError, StateError):
@@ -107,12 +109,12 @@ def revive(data: bytes, lookup: Lookup, *, trusted: bool = True, device: str | N
         raise StateError(f"the snapshot's contents do not fit together ({error!r}). Use an intact copy.") from error
 
 
-def _read_over(state: State, facts: dict[str, Any], parts: dict[str, Any], lookup: Lookup, *, trusted: bool) -> None:
+def _read_over(state: State, facts: Any, parts: Any, lookup: Lookup, *, trusted: bool, deep: int) -> None:
     """The loops over answers, from a snapshot."""
     from skyband.monitor.loop import Loop
 
     for i, (source, stored) in enumerate(facts.get("over", {}).items()):
-        inner = revive(parts[f"over{i}"].tobytes(), lookup, trusted=trusted)
+        inner = revive(parts[f"over{i}"].tobytes(), lookup, trusted=trusted, deep=deep)
         inner.source, inner.commit = source, state.commit
         over = state.over[source] = Over(source, Loop(inner, settles=True))
         fit = source in state.adapters and inner.options.inner

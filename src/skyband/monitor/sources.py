@@ -58,7 +58,7 @@ def in_order(queries: Mapping[str, Query]) -> list[str]:
 
 
 def over_for(state: Any, name: str, query: Query) -> Over:
-    """The loop over the answers of a query's source, which may be new."""
+    """The loop over the answers of a query's source; a new one stands when it is registered."""
     source = str(query.source)
     if source not in names_of(state):
         standing = ", ".join(names_of(state)) or "none"
@@ -75,13 +75,18 @@ def over_for(state: Any, name: str, query: Query) -> Over:
     if owner.options.keep == (ALL,):
         raise QueryError(f'{name}: keep="*" does not say yet which columns the answers of {source!r} have. Name them.')
     _check_columns(name, query, owner, asked)
-    if source not in owner.over:
-        from skyband.monitor.loop import Loop
-        from skyband.monitor.state import State
+    if source in owner.over:
+        return owner.over[source]  # type: ignore[no-any-return]
+    from skyband.monitor.loop import Loop
+    from skyband.monitor.state import State
 
-        inner = State(inner_options(owner.options, asked), commit=owner.commit, source=source, order=owner.order)
-        owner.over[source] = Over(source, Loop(inner, settles=True))
-    over: Over = owner.over[source]
+    inner = State(inner_options(owner.options, asked), commit=owner.commit, source=source, order=owner.order)
+    return Over(source, Loop(inner, settles=True))
+
+
+def register(state: Any, over: Over) -> Over:
+    """Let a loop over answers stand."""
+    owner_of(state, over.source).over[over.source] = over
     return over
 
 

@@ -57,6 +57,7 @@ class State:
     ahead: Any = None  # `advance` before the type of time was known
     serial: int = 0  # of the next row
     counters: dict[str, Any] = field(default_factory=lambda: {"arrivals": 0, "late": 0, "rejected": {}})
+    traits: dict[Any, Query] | None = None  # queries with different columns of changes; None: not known
     query_names: QueryNames | None = None  # as changes name the queries; None: they have changed
     output_types: tuple[Any, Any, Any] = (None, None, None)  # of changes, with what they were derived from
     commit: Commit = field(default_factory=Commit)  # what changes any of this runs in it
@@ -219,11 +220,16 @@ class State:
         keys = [*self.subscriptions[name].names(), slots_key(name)]
         return list(dict.fromkeys(self.subscribed[key] for key in keys if key in self.subscribed))
 
-    def shown_types(self) -> dict[str, Any]:
-        """The types of the columns of `select`; a QueryError where two of one name differ."""
+    def shown_types(self, *, seen: Iterable[Adapter] = ()) -> dict[str, Any]:
+        """The types of the columns of `select`; a QueryError where two of one name differ.
+
+        seen: adapters that have validated a batch which is not taken yet.
+        """
         found: dict[str, Any] = {}
+        new = {id(adapter) for adapter in seen}
         for adapter in self.standing():
-            for name, type_ in adapter.output.shown_types().items():
+            types = adapter.seen_types() if id(adapter) in new else adapter.output.shown_types()
+            for name, type_ in types.items():
                 known = found.setdefault(name, type_)
                 if pa.types.is_null(known):
                     found[name] = type_
@@ -231,13 +237,21 @@ class State:
                     raise QueryError(f"select: {name!r} is {known} in one query and {type_} in another. Rename one.")
         return found
 
-    def id_type(self, types: Mapping[str, Any]) -> Any:
-        """The type of the ids of all queries' objects; a QueryError where they differ."""
+    def id_type(self, types: Mapping[str, Any], name: str | None = None, query: Query | None = None) -> Any:
+        """The type of the ids of all queries' objects; a QueryError where they differ.
+
+        With a name: of all others, and of this query, which is to stand under it.
+        """
         found: dict[Any, str] = {}
         for adapter in self.adapters.each_once():
-            type_ = adapter.output.id_type(dict(types))
+            who = next((one for one in adapter.queries if one != name), None)
+            type_ = pa.null() if who is None else adapter.output.id_type(dict(types))
+            if who is not None and not pa.types.is_null(type_):
+                found.setdefault(type_, who)
+        if name is not None and query is not None:
+            type_ = self._id_type_of(query, types)
             if not pa.types.is_null(type_):
-                found.setdefault(type_, next(iter(adapter.queries)))
+                found.setdefault(type_, name)
         if len(found) > 1 and not self.options.inner:
             (one, first), (other, second) = list(found.items())[:2]
             raise QueryError(
@@ -247,6 +261,15 @@ class State:
         if not found and self.options.id is None and not self.adapters:
             return pa.int64()
         return common_type(found)
+
+    def _id_type_of(self, query: Query, types: Mapping[str, Any]) -> Any:
+        """The type of the ids of a query's objects; null: not known yet."""
+        of = getattr(query, "of_columns", ())
+        if of:
+            fields = [(name, types.get(name, pa.null())) for name in of]
+            known = all(name in types for name in of)
+            return fields[0][1] if len(fields) == 1 else pa.struct(fields) if known else pa.null()
+        return pa.int64() if self.options.id is None else types.get(self.options.id, pa.null())
 
     def own_id_type(self, name: str) -> dict[str, Any]:
         """The type of the ids of one query over answers, which may be others than those of the rest."""

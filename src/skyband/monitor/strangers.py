@@ -24,12 +24,21 @@ from skyband.engines.unsubscribed import UnsubscribedAdapter
 from skyband.monitor.queries import StandingQueries
 from skyband.monitor.state import State
 from skyband.query.kinds import Query
+from skyband.query.options import ALL
 from skyband.query.tuning import Tuning
 from skyband.tables.input import is_time
 from skyband.tables.push import BEGINNING
 
 MOST = 1 << 20  # of k, and of each number of a query that says how much memory to take; more, if so many bytes came
+DEEPEST = 16  # snapshots within snapshots: each takes memory for all that is in it
 STAMPS = ("stamp", "old", "new")
+
+
+def check_parts(parts: Mapping[str, Any], size: int, deep: int) -> None:
+    """Parts of a snapshot of so many bytes, in so many others, that are no larger when they are read."""
+    require(deep <= DEEPEST, f"questions over answers are at most {DEEPEST} deep")
+    tables = [part for part in parts.values() if isinstance(part, pa.Table)]
+    require(all(table.num_rows <= size for table in tables), "stored tables have no more rows than bytes")
 
 
 def check_size(name: str, query: Query, most: int) -> None:
@@ -38,10 +47,16 @@ def check_size(name: str, query: Query, most: int) -> None:
     require(all(size <= most for size in sizes if isinstance(size, int)), f"{name} keeps no more than {most:,}")
 
 
-def check_queries(state: State) -> None:
-    """Queries that this Monitor would take, and that can share the engines that they share."""
+def check_queries(state: State, *, inner: bool) -> None:
+    """Queries that this Monitor would take, and that can share the engines that they share.
+
+    inner: they ask over the answers of another query.
+    """
+    require(state.options.inner == inner, "columns have names that are free")
     time = state.types.get(str(state.options.time))
     require(time is None or is_time(time), "the time column holds times")
+    started = any(adapter.engine is not None for adapter in state.standing())
+    require(not started or state.options.keep != (ALL,), "columns that are kept have names")
     require(all(map(_is_plain, state.types.values())), "columns have types that snapshots of strangers may have")
     low, high = time_range(state)
     require(state.clock == BEGINNING or low <= state.clock <= high, "the clock is a time")

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from skyband.errors import QueryError
+from skyband.query.expressions.words import require_text
 from skyband.query.kinds import Query
-from skyband.query.validation import Named, column_names, input_name, is_reserved, output_name
+from skyband.query.validation import Named, column_names, input_name, is_reserved, is_word, output_name
 from skyband.query.windows import Last, UntilDeleted, Window
 
 ALL = "*"
@@ -36,7 +37,7 @@ class Options:
     def __post_init__(self) -> None:
         for what in ("id", "time", "part", "value", "op"):
             _column(what, getattr(self, what))
-        object.__setattr__(self, "keep", _kept(self.keep))
+        object.__setattr__(self, "keep", _kept(self.keep, inside=self.inner))
         object.__setattr__(self, "forget", self._silence())
         _one_of("emit", self.emit, ("arrival", "batch"))
         _one_of("late", self.late, ("accept", "drop"))
@@ -119,18 +120,20 @@ def check_op(op: str | None, queries: Iterable[Query]) -> None:
 def _column(what: str, name: Any) -> Any:
     if name is not None and (not isinstance(name, str) or not name):
         raise QueryError(f"Monitor: {what} names a column; got {name!r}.")
+    if name is not None:
+        require_text(f"Monitor: {what}", name)
     return name
 
 
-def _kept(keep: str | Iterable[Any] | Mapping[str, str]) -> tuple[Named, ...]:
+def _kept(keep: str | Iterable[Any] | Mapping[str, str], *, inside: bool) -> tuple[Named, ...]:
     if not isinstance(keep, Iterable):
         raise QueryError(f"Monitor: keep={keep!r}: give a list of column names.")
-    names = column_names("Monitor: keep", keep)
+    names = column_names("Monitor: keep", keep, inside=inside)
     if ALL in names and len(names) > 1:
         raise QueryError(f'Monitor: keep={list(names)!r}: keep="*" stands for all columns, so it stands alone.')
     return names
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not is_word(value, allowed):
         raise QueryError(f"Monitor: {what}={value!r} is unknown. Use {' or '.join(map(repr, allowed))}.")

@@ -11,6 +11,7 @@ from typing import Any
 from skyband.errors import QueryError
 from skyband.query.each import Each
 from skyband.query.expressions import parse, ranges
+from skyband.query.expressions.words import require_text
 from skyband.query.windows import Ever, UntilDeleted, Window
 
 #: Columns that skyband writes itself; no `per` or `keep` column may take one of these names.
@@ -20,9 +21,15 @@ RESERVED = (
 )
 
 
+#: And these are inside: of questions over answers, and of changes. (Those of rows and pairs have a character 0.)
+INSIDE = ("# object", "# id", "# own time", "# at", "# step", "# op", "# time", "# version", "# changes", "# clocks")
+
+
 def is_reserved(name: object) -> bool:
     """Whether skyband writes a column of this name itself."""
-    return isinstance(name, str) and (name in RESERVED[:-1] or re.fullmatch(r"key_[1-9][0-9]*", name) is not None)
+    if not isinstance(name, str):
+        return False
+    return name in (*RESERVED[:-1], *INSIDE) or re.fullmatch(r"key_[1-9][0-9]*", name) is not None
 
 
 def each_or_whole_number(kind: str, name: str, number: Any, least: int, example: str) -> Any:
@@ -68,19 +75,27 @@ def any_number(kind: str, number: object) -> float:
     raise QueryError(f"{kind}: threshold must be a number; got {number!r}.")
 
 
-def column_names(what: str, names: object) -> tuple[Named, ...]:
-    """Columns, each under its own name (a string) or another one: a pair of the output's name and the column."""
+def column_names(what: str, names: object, *, inside: bool = False) -> tuple[Named, ...]:
+    """Columns, each under its own name (a string) or another one: a pair of the output's name and the column.
+
+    inside: of a loop over answers, whose own columns are among them.
+    """
     given = () if names is None else (names,) if isinstance(names, str) else names
     if isinstance(given, Mapping):
         given = given.items()
     listed = tuple(map(_named, given)) if isinstance(given, Iterable) else (given,)
     for named in listed:
+        if isinstance(named, tuple) and len(named) != 2:
+            raise QueryError(f"{what}: {named!r} is no column: give its name, or a pair of the output's name and it.")
         for each in named if isinstance(named, tuple) else (named,):
             if not isinstance(each, str) or not each:
                 raise QueryError(f"{what} names columns by non-empty strings; got {each!r}.")
+            require_text(what, each)
+            if "\0" in each:
+                raise QueryError(f"{what}: {each!r} has a character 0, and names have none. Rename the column.")
     shown = [output_name(name) for name in listed]
     for name, named in zip(shown, listed, strict=True):
-        if is_reserved(name):
+        if is_reserved(name) and not (inside and name in INSIDE):
             raise QueryError(
                 f"{what}: {name!r} is a column that skyband writes itself ({', '.join(RESERVED)}). "
                 f'Rename it here, as in {{"my_{name}": {input_name(named)!r}}}.'
@@ -96,7 +111,8 @@ Named = str | tuple[str, str]  # a column, or the output's name and the column
 def _named(name: object) -> Any:
     """A pair of equal names is one name."""
     if isinstance(name, tuple | list) and len(name) == 2:
-        return name[0] if name[0] == name[1] else tuple(name)
+        same = isinstance(name[0], str) and isinstance(name[1], str) and name[0] == name[1]
+        return name[0] if same else tuple(name)
     return name
 
 
@@ -254,5 +270,6 @@ def part_bounds(parts: object) -> tuple[tuple[str, tuple[float, float]], ...]:
                 f"TopKIncomplete: part {part!r} needs a name and bounds (low, high), low < high, with a finite low: "
                 f"it is what a part with no valid row counts as. A high may be infinite; got {bounds!r}."
             )
+        require_text("TopKIncomplete: parts", part)
         checked.append((part, (low, high)))
     return tuple(checked)

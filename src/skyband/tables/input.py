@@ -51,6 +51,10 @@ def to_table(batch: Any) -> Any:
         raise BatchError(
             f"the batch cannot be read as a table: {error}. Give every column one type and the same number of rows."
         ) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # of an object or generator that stands for a column, so of any type
+        raise _unreadable(error) from error
     try:
         if type(batch).__name__ == "LazyFrame":
             batch = batch.collect()
@@ -65,13 +69,16 @@ def to_table(batch: Any) -> Any:
     except (BatchError, MemoryError):
         raise
     except Exception as error:  # of the library or generator that is read, so of any type
-        raise BatchError(
-            f"the batch cannot be read as a table: {type(error).__name__}: {error}. Nothing was pushed."
-        ) from error
+        raise _unreadable(error) from error
     raise BatchError(
         f"a {type(batch).__name__} is no batch. Push a DataFrame (pandas, polars, pyarrow, duckdb), "
         "a dict of columns or scalars, a list of dicts, or an iterator of these."
     )
+
+
+def _unreadable(error: Exception) -> BatchError:
+    said = f"{type(error).__name__}: {error}"
+    return BatchError(f"the batch cannot be read as a table: {said}. Nothing was pushed.")
 
 
 _SCALARS = (str, bytes, int, float, Decimal, date, time, timedelta, UUID, Mapping, np.generic, pa.Scalar, type(None))
@@ -140,6 +147,11 @@ class Batch:
         self._beyond: dict[str, Bools] = {}
         self._no_instants: Bools | None = None  # strings in the time column that are none
         self.memo: dict[Any, Any] = {}  # results that several queries need
+
+    def without_inside(self) -> Batch:
+        """The batch without columns of names that only rows of ours have: whoever writes rows may add columns."""
+        mine = [name for name in self.names if not name.startswith("\0")]
+        return self if len(mine) == len(self.names) else Batch(self.table.select(mine))
 
     def column(self, name: str) -> Any:
         """The column as it was given, validated."""

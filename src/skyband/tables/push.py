@@ -35,6 +35,7 @@ class Push:
     more: bool = False  # net changes can wait: the batch goes on with the next push
     deletes: Bools | None = None  # rows that are no arrivals: they delete an id
     inputs: dict[str, Any] = field(default_factory=dict)  # columns that scorings of pairs read
+    over: bool = False  # whether rows are changes of the answers of another query
 
 
 def what_rows_do(op: Any) -> tuple[Bools, Bools]:

@@ -64,6 +64,7 @@ class Subscriptions:
         self.unknown = 0  # ids that were to be unsubscribed and were not there
         self.fresh: dict[Any, Any] = {}  # adapters where nothing has arrived yet, by what their queries share
         self._known = Groups(("subscriber",))
+        self._mark = self._known.mark()  # of the ids that have ever been there; `find` may be interrupted
         self._entry: Ints = np.empty(0, np.int64)  # by code of an id; -1: none
 
     @property
@@ -84,17 +85,19 @@ class Subscriptions:
         """The entries of these ids; -1: there is none."""
         if not self.count or not len(ids):
             return np.full(len(ids), -1)
-        mark = self._known.mark()
+        self._known.revert(self._mark)
         codes = self._known.codes([ids], len(ids))
-        known = codes < mark[0]
-        self._known.revert(mark)
+        self._known.revert(self._mark)
+        known = codes < self._known.total
         return np.where(known, self._entry[np.where(known, codes, 0)], -1)
 
     def add(self, rows: Rows) -> Ints:
         """Take new subscriptions, whose ids are not there; returns their entries."""
         entries = np.arange(self.size, self.size + len(rows))
         self.size += len(rows)
+        self._known.revert(self._mark)
         codes = self._known.codes([rows.ids], len(rows))
+        self._mark = self._known.mark()
         self._entry = grown(self._entry, self._known.total, -1)
         self._entry[codes] = entries
         self.live, self.shared = (grown(one, self.size, False) for one in (self.live, self.shared))
@@ -114,6 +117,7 @@ class Subscriptions:
             return
         self.live[entries] = self.shared[entries] = False
         self.count -= len(entries)
+        self._known.revert(self._mark)
         codes = self._known.codes([self.subscribers(entries)], len(entries))
         self._entry[codes] = -1
 
@@ -159,6 +163,7 @@ class Subscriptions:
         self._known, self._entry = Groups(("subscriber",)), np.arange(len(kept))
         if len(kept):
             self._known.codes([ids], len(kept))
+        self._mark = self._known.mark()
         return kept
 
     def taken(self, entries: Ints) -> dict[str, Any]:

@@ -83,9 +83,11 @@ class GroupsAdapter(SessionRows, Adapter):
         first = [as_arrow(groups)] if self.groups.names else []
         return of.codes([*first, *columns], len(groups))
 
+    def learn(self, validated: Validated) -> None:
+        self.order_keys.learn()
+
     def start(self, unit: int | None) -> None:
         self.unit = unit
-        self.order_keys.learn()
         if self.order_keys.ordered and self.engine is not None and self.machine.measures.order is None:
             self.engine = None  # nothing has arrived: only now it is known that the key is no number
         if (half_life := self.example.half_life(unit)) is not None:
@@ -182,7 +184,7 @@ class GroupsAdapter(SessionRows, Adapter):
             attributes = tuple(np.where(nothing, 0.0, one) for one in attributes)
         if WEIGHT in push.batch.names:
             attributes = self.arguments.totals(push.batch, attributes)
-        more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if STEP in push.batch.names else {}
+        more = {"steps": np.asarray(push.batch.array(STEP))[rows]} if push.over else {}
         more |= {"weights": np.asarray(push.batch.array(WEIGHT))[rows]} if WEIGHT in push.batch.names else {}
         return {"attributes": tuple(one[rows] if len(rows) < len(one) else one for one in attributes), **more}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skyband.engines.contract import Answer, Arrivals, Bools, Changes, Ints
+from skyband.engines.invariants import require
 from skyband.engines.pairs.group import Group, Records, ids_of
 from skyband.engines.pairs.kernels.records import CHANGE, PAIR, SIZE
 from skyband.kernels.routing import stable_order
@@ -43,6 +44,7 @@ def difference(engine: Pairs, group: Group, was: Records, query: int, view: int,
     one, other = ids_of(was), ids_of(best)
     leaving, entering = was[~np.isin(one, other)], best[~np.isin(other, one)]
     slots = group.band.slot[: group.facts[SIZE]][np.isin(ids_of(group.pairs), ids_of(entering))]
+    require(len(slots) == len(entering), "a pair is kept once")  # a stranger's keys need not be what the scoring gives
     out = np.zeros(len(leaving) + len(entering), CHANGE)
     for name in ("key", "old", "older", "new", "newer"):
         out[name] = np.concatenate([leaving[name], entering[name]])

@@ -102,6 +102,7 @@ def _check_stored(group: Live) -> None:
     require(group.floor is None or group.floor[0] == group.floor[0], "the floor has a key")
     live = set(serials.tolist())
     require(live >= group.shown.keys(), "reported pairs are of live objects")
+    require(not any(one in known for one, known in group.shown.items()), "a pair has two objects")
 
 
 def check_live(engine: REFILL, group: Live, *, deep: bool) -> None:

@@ -379,7 +379,8 @@ class SlotsAdapter(TopKAdapter):
             self.numbering.of_query[slots] = sequences
             if not self.timed:
                 offsets, shifts = (np.array(one, np.int64) for one in self._stored["offsets"])
-                require(len(offsets) == len(shifts) > max(self.slots.values()), "slots have their numbers")
+                fits = len(offsets) == len(shifts) == self.slots_engine.count
+                require(fits, "slots have their numbers")
                 self.numbering.offsets, self.numbering.shifts = offsets, shifts
         self._stored, self._order = None, None
         lanes = self.slots_engine.lanes_of(np.array([*self.slots.values()]))

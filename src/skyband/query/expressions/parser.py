@@ -30,6 +30,7 @@ from skyband.query.expressions.words import (
     REFUSED,
     WORDS,
     broken,
+    require_text,
     shown,
 )
 
@@ -117,6 +118,7 @@ def parse_lifted(text: str, lift: Lift) -> Expression:
 def _check_length(text: object) -> None:
     if not isinstance(text, str) or not text.strip():
         raise _empty(text)
+    require_text("an expression", text)
     if len(text) > MAX_LENGTH:
         raise QueryError(
             f"{shown(text)}: {len(text):,} characters are too long for an expression; the limit is "

@@ -82,6 +82,16 @@ CLOCKS = dict.fromkeys(
 )
 
 
+def require_text(what: str, text: str) -> None:
+    """Refuse half characters (lone surrogates), which no column, file or snapshot can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            f"{what}: {text[:100]!r} has half a character at place {error.start}, which UTF-8 cannot hold. Rename it."
+        ) from None
+
+
 def shown(text: str) -> str:
     """A text in messages."""
     return f'"{text}"' if len(text) <= 120 else f'"{text[:117]}..."'

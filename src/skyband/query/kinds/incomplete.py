@@ -194,6 +194,8 @@ class TopKIncomplete(Query):
             expression = parse(self.combine)
             if expression.each:
                 raise QueryError(f"TopKIncomplete: combine={self.combine!r}: Each is for k and the window here.")
+            if expression.kind not in (None, "number"):
+                raise QueryError(f"TopKIncomplete: combine={self.combine!r} is a {expression.kind}, not a number.")
             rising = dict(recognise(expression).directions)
             used, falling = expression.columns, [part for part in expression.columns if rising.get(part) != 1]
         else:
