@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # some images set it: each of a hundred processes would compile all that it imports
 
-.PHONY: help demo test kafka delta cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
+.PHONY: help demo test kafka lakehouse lake-rounds cluster-test connect-test spark-versions faults soak mutants environments browser axe check tables licences docs bench \
 	bench-papers bench-shipped bench-peers bench-vectors pack wheel lock clean
 
 help: ## this list
@@ -46,26 +46,33 @@ kafka: .kafka/ready ## fetch a Kafka broker and Spark's connector (pinned, 54 MB
 	@$(BIN)/python tests/broker/fetch.py .kafka
 	@touch $@
 
-delta: .delta/ready ## fetch Delta's jars (pinned, 10 MB) for the tests with PySpark 4.2
+lake-rounds: .venv/ready pack ## kill -9 of drivers that write to Delta (PySpark 4.2) and Iceberg (4.1), 20 rounds each
+	@$(MAKE) --silent spark-versions SPARK_CORE=tests/spark/test_lake_rounds.py SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-20} \
+		SKYBAND_LAKEHOUSE=needed
 
-.delta/ready: tests/lakehouse/jars.lock | .venv/ready
-	@$(BIN)/python tests/broker/fetch.py .delta $<
+lakehouse: .lakehouse/ready ## fetch the jars of Delta and Iceberg (pinned, 60 MB) for the tests with PySpark 4.2 and 4.1
+
+.lakehouse/ready: tests/lakehouse/jars.lock | .venv/ready
+	@$(BIN)/python tests/broker/fetch.py .lakehouse $<
 	@touch $@
 
 cluster-test: .venv/ready ## a Spark cluster of processes, and one of them killed in mid-run (minutes)
 	@SKYBAND_CLUSTER=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_cluster.py
 
-connect-test: .venv/ready ## shards, restarts and types over Spark Connect (a minute); `make test` has a sample
+connect-test: .venv/ready ## shards, restarts and types over Spark Connect, and pyspark-client alone (minutes); `make test` has a sample
 	@SPARK_REMOTE="local[2]" $(BIN)/python -m pytest -q -n 0 tests/spark/test_partitions.py tests/spark/test_schema.py
+	@SKYBAND_CLIENT=1 $(BIN)/python -m pytest -q -n 0 tests/spark/test_client.py
 
 # PySpark 4.1 leaves sockets open that Python then warns of
-SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py delta.py)
+SPARK_CORE := $(addprefix tests/spark/test_,pipeline.py partitions.py schema.py session.py recipes.py faults.py lakehouse.py kafka.py)
 spark-versions: .venv/ready pack ## the core of the Spark tests with PySpark 4.1 and 4.2 (minutes; SPARK_VERSIONS="4.1.4")
-	@$(MAKE) --silent delta || echo "Without its jars the tests of Delta skip."
+	@$(MAKE) --silent lakehouse || echo "Without their jars the tests of Delta and Iceberg skip."
+	@$(MAKE) --silent kafka && $(BIN)/python tests/broker/fetch.py .kafka tests/broker/spark-4.1.lock || \
+		echo "Without its jars the tests of Kafka skip."
 	@for version in $${SPARK_VERSIONS:-4.1.4 4.2.1}; do \
 		place=build/spark/$$version; echo "PySpark $$version"; \
 		test -x $$place/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $$place || exit; \
-		$(BIN)/uv pip install --quiet --python $$place/bin/python -e ".[dev]" "pyspark[connect]==$$version" "protobuf>=6.33.5" || exit; \
+		$(BIN)/uv pip install --quiet --python $$place/bin/python -e ".[dev,kafka]" "pyspark[connect]==$$version" "protobuf>=6.33.5" || exit; \
 		SKYBAND_KERNELS=only $$place/bin/python -m pytest -q -n 0 -p no:cacheprovider -W "ignore:unclosed:ResourceWarning" \
 			$(SPARK_CORE) || exit; \
 	done
@@ -152,4 +159,4 @@ lock: .venv/ready ## pin the newest versions that fit, with the hashes of their 
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links -o constraints.txt
 
 clean: ## remove what can be made again
-	rm -rf .venv .kafka .delta .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .kafka .lakehouse .peers out/demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

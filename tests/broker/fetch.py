@@ -3,8 +3,8 @@
 `broker/`: Apache Kafka and all it needs. `connector/`: Spark's Kafka source and sink. Where the list was made there was
 no connector of PySpark 4.3 yet, nor every part of 4.2: it has the newest parts that were there, and the tests show that
 they work together. They come through Ivy, which PySpark has with it and which knows where Maven Central is;
-SKYBAND_IVY_SETTINGS names a settings file of Ivy's, where there is a mirror instead. `make delta` fetches another list
-in the same way, that of tests/lakehouse.
+SKYBAND_IVY_SETTINGS names a settings file of Ivy's, where there is a mirror instead. `make lakehouse` fetches another
+list in the same way, that of tests/lakehouse.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, python: Path, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core each. `python`: what executors run."""
-    port = _free()
+    port = free_port()
     url = f"spark://127.0.0.1:{port}"
     env = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": str(python), "SPARK_NO_DAEMONIZE": "1"}
     env |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -82,7 +82,7 @@ def _await(happened: Any, folder: Path) -> None:
         time.sleep(0.1)
 
 
-def _free() -> int:
+def free_port() -> int:
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         return int(place.getsockname()[1])

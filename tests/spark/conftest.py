@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import skyband.spark as sbs
 from broker.server import broker, connector, require_kafka
-from lakehouse.jars import delta
+from lakehouse.jars import lakehouse
 from spark.forked import forking_python
 from spark.quick import SETTINGS
 
@@ -32,8 +32,8 @@ def python() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(java: None, python: str) -> Iterator[SparkSession]:
     """Two cores, and a task may fail once; in a zone whose clocks change within `frames.flights`."""
-    jars = ",".join(brought["spark.jars"] for brought in (connector(), delta()) if brought)
-    brought = {**delta(), **({"spark.jars": jars} if jars else {})}
+    jars = ",".join(brought["spark.jars"] for brought in (connector(), lakehouse()) if brought)
+    brought = {**lakehouse(), **({"spark.jars": jars} if jars else {})}
     settings = {**SETTINGS, **brought, "spark.sql.session.timeZone": "America/New_York"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", python)

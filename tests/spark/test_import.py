@@ -36,3 +36,19 @@ def test_workers_get_the_interpreter_of_the_driver(before: str | None, after: st
         "os.environ.pop('PYSPARK_PYTHON', None)" if before is None else f"os.environ['PYSPARK_PYTHON'] = {before!r}"
     )
     assert python(f"import os; {set_it}; import skyband.spark; print(os.environ['PYSPARK_PYTHON'])") == after
+
+
+def test_what_needs_a_later_pyspark_is_loaded_only_where_it_is_used() -> None:
+    code = """
+import sys
+import pyspark.sql.datasource
+sys.modules["pyspark.sql.streaming.datasource"] = None  # as in 4.1
+import skyband.spark.metrics, skyband.spark.run.command
+from skyband.errors import RunError
+from skyband.pipeline.sources import SOURCES
+try:
+    SOURCES["synthetic"].load()
+except RunError as error:
+    print(error)
+"""
+    assert python(code).startswith("source.format = 'synthetic' needs PySpark 4.2 or later")

@@ -320,10 +320,11 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
         for array, sizes in adapter.engine.snapshot(order).values():
             streams.append(cells.array_stream(array, _places(sizes, bounds)))
         serials, sizes = adapter.engine.serials(order)
-        places = _places(sizes, bounds)
+        kept, places = adapter.kept_columns, _places(sizes, bounds)
+        found = kept.places(serials) if kept.columns else None
         for name, type_ in adapter.kept_types(state.types).items():
-            known = name in adapter.kept_columns.columns
-            column = _cast(adapter.kept_columns.read(name, serials), type_) if known else pa.nulls(len(serials), type_)
+            known = found is not None and name in kept.columns
+            column = _cast(kept.columns[name].take(found), type_) if known else pa.nulls(len(serials), type_)
             streams += cells.column_streams(column, places)
     return cells.write(streams, len(bounds) - 1)
 

@@ -182,7 +182,7 @@ SOURCES: dict[str, SourceFormat] = {
         check=_check_rate,
     ),
     "synthetic": SourceFormat(
-        runs="skyband.spark.run.sources:Synthetic",
+        runs="skyband.spark.run.synthetic:Synthetic",
         keys={
             "dataset": lambda table, key: table.one_of(key, STREAMS, needed=f"Use one of {', '.join(STREAMS)}."),
             "options": lambda table, key: dict(table.table(key).data),

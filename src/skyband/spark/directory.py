@@ -26,7 +26,7 @@ CELL = 1 << 12  # bytes that a cell should hold, in a large state
 _WHOLE = 1 << 36  # cells of a smaller state are larger: this over its size, for each costs a round trip
 _DENSE = 16  # times as large may cells be while triggers have rows for most of them
 _AT_ONCE = 256  # cells that a trigger opens at most, or a quarter of its groups
-PORTION = 1 << 23  # bytes of cells that are unpacked together: what a trigger does takes several times as many
+PORTION = 1 << 21  # bytes of cells that are unpacked together: what a trigger does takes several times as many
 NEVER = np.iinfo(np.int64).max
 # how the reasons end that only the state can give; some begin with a column
 _BY_STATE = ("unknown id", "second row of the same part", "probabilities of a group pass 1", "pair without a score")

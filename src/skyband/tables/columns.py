@@ -289,7 +289,7 @@ class KeptColumns:
         stored = serials if old is None else serials[old]
         if kept is None:  # nothing was ever stored
             return pa.nulls(0, pa.null())
-        found = self._places(stored)
+        found = self.places(stored)
         if old is None or len(stored) == len(serials):
             return kept.take(found)
         joined = kept.take_with(found, fresh, serials[~old] - first, old)
@@ -302,8 +302,11 @@ class KeptColumns:
         places[np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)])] = np.arange(len(serials))
         return pa.concat_arrays([here, there]).take(as_arrow(places))
 
-    def _places(self, wanted: Ints) -> Ints:
-        """Where these serials are. Many are looked up in a table, since bisection misses the cache at each step."""
+    def places(self, wanted: Ints) -> Ints:
+        """Where these serials are, in all columns.
+
+        Many are looked up in a table, since bisection misses the cache at each step.
+        """
         serials = self.serials
         span = int(serials[-1] - serials[0]) + 1 if len(serials) else 0
         few = len(wanted) < _MANY or span > _SPARSE * len(wanted)
