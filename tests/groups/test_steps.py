@@ -257,3 +257,24 @@ def test_a_null_object_is_rejected_where_the_rows_have_another_key() -> None:
     monitor.push({"row": [1, 2, 3], "id": [7, None, 7]})
     assert monitor.answer().select(["id", "score"]).to_pylist() == [{"id": 7, "score": 2.0}]
     assert monitor.stats()["rejected"] == {"id is null": 1}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"having": "first(h) <> 'u'"},
+        {"select": {"a": "first(h)"}, "having": "length(last(h)) > 0"},
+        {"by": ("last(h)", "id"), "having": "first(h) <> 'u'", "select": {"a": "last(h)"}},
+    ],
+)
+def test_a_query_that_has_rejected_all_rows_is_read_and_restored(more: dict[str, Any]) -> None:
+    """Whether its arguments are strings is not known yet, and another query has taken rows."""
+    plain = sb.TopKGroups(1, by="sum(x)", window=sb.Last(3), of="o")
+    asked: dict[str, Any] = {"by": "sum(x)", "window": sb.Last(3), "of": "o"} | more
+    monitor = sb.Monitor({"plain": plain, "strings": sb.TopKGroups(1, **asked)}, id="i")
+    for number, h in enumerate((None, "z")):
+        row = {"i": [number], "x": [1.0], "o": ["m"], "h": pa.array([h], pa.string())}
+        changes = [one["diff"] for one in monitor.push(row).to_pylist() if one["query"] == "strings"]
+        assert changes == ([] if h is None else [1])
+        assert monitor.answer("strings").column("id").to_pylist() == ([] if h is None else ["m"])
+        monitor = sb.Monitor.restore(monitor.snapshot())

@@ -157,6 +157,17 @@ def test_what_cannot_begin() -> None:
     assert monitor.subscribe("p", {"subscriber": [2], "k": [1]}, from_window=True).num_rows == 1
 
 
+def test_of_several_who_ask_the_same_the_one_that_has_seen_most_is_shared() -> None:
+    best = TopK(3, by="x", window=Last(5), per="g")
+    monitor = sb.Monitor({"changed": TopK(3, by="y", window=Last(5), per="g"), "old": best}, id="i")
+    monitor.push({"i": [1, 2], "x": [1.0, 2.0], "y": [1.0, 1.0], "g": ["a", "a"]})
+    monitor.replace("changed", TopK(4, by="x", window=Last(5), per="g"))
+    monitor.push({"i": [3], "x": [0.0], "y": [1.0], "g": ["a"]})
+    entering = monitor.add("new", TopK(2, by="x", window=Last(4), per="g"), from_window=True)
+    assert entering is not None
+    assert entering.column("id").to_pylist() == [2, 1]
+
+
 def test_a_plain_query_begins_with_the_same_question() -> None:
     pairs = TopKPairs(3, by="abs(a.x - b.x)", window=Last(6))
     monitor = sb.Monitor({"three": pairs}, id="i")

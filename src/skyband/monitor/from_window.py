@@ -32,6 +32,7 @@ def lender_of(
 ) -> Adapter | None:
     """The adapter with whose state a new query can begin; one of the algorithm that it asks for, if there is one.
 
+    Of several the one that has seen the most arrivals: it keeps the most of the window.
     lent: how many other new queries are about to begin with it.
     """
     more = lent or {}
@@ -42,7 +43,7 @@ def lender_of(
         and (isinstance(adapter, WindowAdapter) or len(adapter.queries) + more.get(adapter, 0) < adapter.most)
     ]
     same = [adapter for adapter in able if query.algorithm == "auto" or adapter.algorithm == choose(query)]
-    return next(iter(same or able), None)
+    return max(same or able, key=lambda one: int(one.numbering.arrivals.max(initial=0)), default=None)
 
 
 def no_lender(name: str, query: Query) -> QueryError:

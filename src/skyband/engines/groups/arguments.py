@@ -224,7 +224,11 @@ class Arguments:
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
         self.seen = self.kinds
 
+    @property
+    def known(self) -> bool:
+        """Whether all arguments have kinds: a row has come."""
+        return all(str(one.argument) in self.kinds for one in self.aggregates if _has_kind(one))
+
     def check(self) -> None:
         """Of rows that are there the kinds of their arguments are known."""
-        known = all(str(one.argument) in self.kinds for one in self.aggregates if _has_kind(one))
-        require(known, "the arguments of rows have kinds")
+        require(self.known, "the arguments of rows have kinds")

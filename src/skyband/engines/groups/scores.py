@@ -35,6 +35,12 @@ def measures_of(query: TopKGroups, arguments: Arguments, order: Order | None, na
 
     def scores(values: Sequence[Floats], slots: Ints) -> Scores:
         size = len(values[0])
+        if not size and not arguments.known:  # no row has come: expressions may not fit the kinds that they have so far
+            none = Operand(np.empty(0))
+            if order is None:
+                return Scores(np.empty(0), (none,) * len(others))
+            ranks = [one for key in keys_of for one in (names(key, slots) if isinstance(key, Id) else [none])]
+            return Scores(np.empty(0), (none,) * (len(others) + len(keys_of)), columns=tuple(ranks))
         columns = {f"#{i}": arguments.operand(one, values[i]) for i, one in enumerate(aggregates)}
         keys = {i: key.evaluate(columns, size) for i, key in enumerate(keys_of) if isinstance(key, Expression)}
         shown = tuple(one.evaluate(columns, size) for one in others)
