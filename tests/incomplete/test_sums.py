@@ -34,7 +34,7 @@ def test_sums_are_rounded_once(algorithm: str, data: Any) -> None:
         late = data.draw(st.sampled_from([0, 0, 4]))
         rows.append((one, part, value if named else abs(value), max(0, clock - late)))
     combine = data.draw(st.sampled_from(["sum", "max", Linear({"a": 1.0})])) if named else "sum"
-    repeat = "sum" if named else data.draw(st.sampled_from(["sum", "last"]))
+    repeat: Any = "sum" if named else data.draw(st.sampled_from(["sum", "last"]))
     sizes = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=3, unique=True))
     queries = {
         str(size): TopKIncomplete(

@@ -74,7 +74,7 @@ def test_lists_reach_as_far_whatever_the_best_is(shape: str) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_cell_is_crowded(shape: str, algorithm: str) -> None:
     size = 3 * LIVE
-    monitor = Monitor(TopK(3, Linear({"x": 1.0, "y": 1.0}), Last(LIVE), algorithm=algorithm, cells=100))  # type: ignore[arg-type]
+    monitor = Monitor(TopK(3, Linear({"x": 1.0, "y": 1.0}), Last(LIVE), algorithm=algorithm, cells=100))
     columns = {"x": numbers(shape, size), "y": numbers(shape, size)[::-1]}
     for begin in range(0, size, 250):
         monitor.push({name: column[begin : begin + 250] for name, column in columns.items()})

@@ -90,7 +90,7 @@ def test_rows_without_a_number_are_rejected_as_before(wrong: Any) -> None:
 def test_windows_are_scored_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Expressions over one window are never scored one by one, as long as every row has a score."""
     asked: list[str] = []
-    monkeypatch.setattr(scorings, "score", lambda batch, text: asked.append(text) or score(batch, text))
+    monkeypatch.setattr(scorings, "score", lambda batch, text: (asked.append(text), score(batch, text))[1])
     queries = [TopK(2, f"{w} * x + y + 0", Last(9), algorithm="SMA") for w in (0.5, 2)]
     monitor = Monitor(queries)
     monitor.push({"x": [1.0, 2.0, 4.0], "y": [1.0, 1.0, 1.0]})
