@@ -44,7 +44,7 @@ def drive(folder: Path, end: bool) -> None:
     schema = spark.read.parquet(str(folder / "in")).schema
     running: list[Any] = []
     for name in STREAMS:
-        emit = "arrival" if name == "changes" else "batch"
+        emit: Any = "arrival" if name == "changes" else "batch"
         changes = sbs.monitor(stream(spark, folder / "in", schema), TOP, emit=emit, shards=2, **OPTIONS)
         to = (
             changes.withColumn("diff", F.col("diff").cast("int"))

@@ -82,7 +82,7 @@ class Iceberg:
         return spark.sql(snapshots).count()
 
 
-TABLES = {"delta": Delta, "iceberg": Iceberg}
+TABLES: dict[str, type[Delta] | type[Iceberg]] = {"delta": Delta, "iceberg": Iceberg}
 
 
 @pytest.fixture

@@ -321,9 +321,9 @@ def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
             streams.append(cells.array_stream(array, _places(sizes, bounds)))
         serials, sizes = adapter.engine.serials(order)
         kept, places = adapter.kept_columns, _places(sizes, bounds)
-        found = kept.places(serials) if kept.columns else None
+        found = kept.places(serials) if kept.columns else serials
         for name, type_ in adapter.kept_types(state.types).items():
-            known = found is not None and name in kept.columns
+            known = name in kept.columns
             column = _cast(kept.columns[name].take(found), type_) if known else pa.nulls(len(serials), type_)
             streams += cells.column_streams(column, places)
     return cells.write(streams, len(bounds) - 1)
