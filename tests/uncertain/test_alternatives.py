@@ -206,7 +206,7 @@ def test_a_rejected_row_lets_no_alternative_expire() -> None:
         monitor = Monitor(query, time="t")
         times, names, chances = [6, 11, 12, 11], ["a", "b", "b", "a"], [0.75, 0.75, 0.5, 0.5]
         for cut in cuts:
-            batch = {"t": times, "name": names, "p": chances}
+            batch: dict[str, Sequence[object]] = {"t": times, "name": names, "p": chances}
             monitor.push({"x": [0.0] * len(cut)} | {key: [one[i] for i in cut] for key, one in batch.items()})
         assert monitor.stats()["arrivals"] == 2, cuts  # at 11 the first is valid still: it leaves at 12
         assert sorted(monitor.answer().column("time").to_pylist()) == [6, 11]
