@@ -122,6 +122,30 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
     assert counted["unharmed"] <= counted.total() / 20
 
 
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
+    """Queries come together before it, in commits of their own: that shows in a snapshot, and changes no answer."""
+    before, counted = started(kind).snapshot(), Counter[str]()
+    sb.Monitor.restore(before).push(rows(0, 40))
+    whole = sb.Monitor.restore(before)
+    with Fault(0, MemoryError) as fault:
+        whole.push(rows(0, 40))
+    after = whole.snapshot()
+    for at in range(1, fault.lines + 1, 1 if ALL else max(1, fault.lines // (2 * PLACES))):
+        monitor, error = sb.Monitor.restore(before), (MemoryError, KeyboardInterrupt)[at % 2]
+        try:
+            with Fault(at, error):
+                monitor.push(rows(0, 40))
+            counted["unharmed"] += 1
+        except error:
+            now = monitor.snapshot() if monitor._loop.state.commit.broken is None else before
+            together = before if now == after else now
+            counted[outcome(monitor, together, after, lambda one: one.push(rows(0, 40)))] += 1
+    note({"what": f"lines of a first push fail: {kind}", **counted})
+    assert counted["untouched"] and counted["broken"]
+    assert counted["unharmed"] <= counted.total() / 20
+
+
 CHILD = """
 import sys
 sys.path[:0] = [{tests!r}]
