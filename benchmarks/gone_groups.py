@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def cases() -> dict[str, tuple[Any, dict[str, Any]]]:
             "TopKPairs": (sb.TopKPairs, (2, "abs(a.x - b.x)", SPAN)),
             "TopKIncomplete": (sb.TopKIncomplete, (2, ["a", "b"], SPAN)),
             "TopKUncertain": (sb.TopKUncertain, (2, by, SPAN)),
+            "TopKGroups": (partial(sb.TopKGroups, of="y"), (2, "count(*)", SPAN)),
         }
         make, values = queries[kind]
         query = make(*values, **own)
