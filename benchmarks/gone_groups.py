@@ -36,6 +36,7 @@ def cases() -> dict[str, tuple[Any, dict[str, Any]]]:
             continue
         kind, own = row.kinds[0], {"per": "g", "algorithm": row.name}
         by: Any = sb.Nearest({"x": 0.5, "y": 0.5}) if row.scorings == "nearest" else "x"
+        by = ("x", "y") if "ranks" in row.takes else by
         queries: dict[str, Any] = {
             "TopK": (sb.TopK, (2, by, SPAN)),
             "TopKPairs": (sb.TopKPairs, (2, "abs(a.x - b.x)", SPAN)),
