@@ -8,6 +8,7 @@ absolute difference of scores, rank by rank).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,6 +87,31 @@ def endless(stream: Stream, p: Mapping[str, Any]) -> Ready:
         counters |= {f"{name} later": max(one[name] for one in rest) for name in ("objects", "bytes")}
         counters["growth"] = counters["bytes later"] / counters["bytes"]
         return Outcome(monitor.answer(), lambda *_: True, counters)
+
+    return Ready(work, after)
+
+
+def totals(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """Sums of the rows of each `key` over the last n, pushed `batch` at a time."""
+    table = pa.table({"id": stream["key"], "part": ["a"] * len(stream["key"]), "value": stream["score"]})
+    monitor = sb.Monitor(sb.TopKIncomplete(p["k"], ["a"], sb.Last(p["n"]), repeat="sum"), id="id")
+    fill = p["fill"]
+    monitor.push(table.slice(0, fill))
+    tables = [table.slice(begin, p["batch"]) for begin in range(fill, fill + p["rows"], p["batch"])]
+
+    def work() -> list[Any]:
+        return [monitor.push(one) for one in tables]
+
+    def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
+        values: dict[int, list[float]] = {}
+        for key, value in zip(*(stream[name][-p["n"] :].tolist() for name in ("key", "score")), strict=True):
+            values.setdefault(key, []).append(value)
+        best = sorted(map(math.fsum, values.values()), reverse=True)[: p["k"]]
+        return bool(answer["score"].to_pylist() == best)
+
+    def after(changes: list[Any]) -> Outcome:
+        counters = {"rows": p["rows"], "changes": sum(one.num_rows for one in changes)}
+        return Outcome(monitor.answer(), check, counters)
 
     return Ready(work, after)
 

@@ -28,13 +28,12 @@ def fitted(rows: Sequence[store.Row]) -> dict[str, float]:
     grown = of_large - of_small - key * (_touched(large) - _touched(small))
     row = max(0.0, grown / (large.parameters["file"] - small.parameters["file"]))
     trigger = of_small - row * small.parameters["file"] - key * _touched(small)
-    further = (queries.parameters["queries"] - 1) * queries.parameters["file"]
     return {
         "START": start,
         "TRIGGER": trigger,
         "ROW": row,
         "KEY": key,
-        "QUERY": max(0.0, (of_queries - trigger - row * queries.parameters["file"]) / further),
+        "SHARED": max(0.0, (of_queries - trigger) / queries.parameters["file"] - row),
         "ALONE": max(0.0, _value(small, "trigger_ms") / 1000 - of_small / CORES),
         "SENT": _value(large, "shuffle_bytes") / (_count(large) * _sent(large)),
         "KEPT": _value(large, "state_bytes") / _value(large, "objects"),

@@ -8,9 +8,10 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-SUMS, CHAINS, OBJECTS, STEPS, RANKS, VALUES, QUIET, PARTS = (
+SUMS = "kernels/sums.py"
+CHAINS, OBJECTS, STEPS, RANKS, VALUES, QUIET, PARTS, BOUND = (
     f"engines/groups/kernels/{name}.py"
-    for name in ("sums", "chains", "objects", "steps", "ranks", "values", "quiet", "parts")
+    for name in ("chains", "objects", "steps", "ranks", "values", "quiet", "parts", "bound")
 )
 ENGINES = "engines/groups/"
 FILES = ("tests/groups/test_steps.py", "tests/groups/test_contract.py")
@@ -22,6 +23,7 @@ def some(only: str) -> tuple[str, ...]:
 
 RULES = ("tests/groups/test_steps.py",)
 STREAMS = ("tests/groups/test_quiet.py",)
+BOUNDS = ("tests/groups/test_bound.py",)
 PARTIAL = ("tests/spark/test_groups.py", "-k", "partial")
 MOVING = some("moving or newest")
 PICKED = some("picked or decides")
@@ -59,6 +61,81 @@ MUTANTS: dict[str, Mutant] = {
         'one["decider"] = row["serial"]',
         "pass",
         STREAMS,
+    ),
+    "bound: a row that is as large waits": (QUIET, "cold = value < bound and", "cold = value <= bound and", BOUNDS),
+    "bound: rows of objects above it that are below it join, and the newest of these go first": (
+        QUIET,
+        "if value < bound:\n                note",
+        "if cold:\n                note",
+        BOUNDS,
+    ),
+    "bound: an object whose last row above it goes keeps its score": (
+        QUIET,
+        'if slot["count"] == 1 or (covers and _is_last(state, s, r)):',
+        'if slot["count"] == 1:',
+        BOUNDS,
+    ),
+    "bound: an object that is gone has been shown": (
+        QUIET,
+        'slot["cold"] = one["shown"] = 0',
+        'slot["cold"] = 0',
+        BOUNDS,
+    ),
+    "bound: cold objects that come are ranked by what is there": (
+        QUIET,
+        'slot["cold"], slot["group"], one["key"] = 1, g, np.nan',
+        'slot["cold"], slot["group"] = 1, g',
+        BOUNDS,
+    ),
+    "bound: it stays where too few are above it": (
+        OBJECTS,
+        'live.heads[0]["size"] < live.k',
+        'live.heads[0]["size"] < live.k - 1',
+        BOUNDS,
+    ),
+    "bound: rows below it are in chains of the general loop": (
+        CHAINS,
+        "if value < state.bound[0]:",
+        "if value < state.bound[0] and empty:",
+        BOUNDS,
+    ),
+    "bound: an object without a row above it is not cold": (
+        CHAINS,
+        'state.slots[s]["cold"] = state.slots[s]["count"] > 0',
+        'state.slots[s]["cold"] = 0',
+        BOUNDS,
+    ),
+    "bound: columns of rows below it are not kept": (
+        QUIET,
+        "note(window, batch, serial, True)\n            elif function == MOST:",
+        "note(window, batch, serial, False)\n            elif function == MOST:",
+        BOUNDS,
+    ),
+    "bound: a larger one leaves rows below it in chains": (
+        BOUND,
+        "state.values[newest, column] < bound:",
+        "state.values[newest, column] < bound and links[newest, chain] < 0:",
+        BOUNDS,
+    ),
+    "bound: objects above a smaller one are not ranked": (
+        BOUND,
+        "if np.isnan(live",
+        "if False and np.isnan(live",
+        BOUNDS,
+    ),
+    "bound: one that rises leaves too few above it": (
+        ENGINES + "bound.py",
+        "bound = float(np.partition(keys, len(keys) - self.wanted)[-self.wanted])\n        if bound > store",
+        "bound = float(np.partition(keys, len(keys) - 1)[-1])\n        if bound > store",
+        BOUNDS,
+    ),
+    "bound: two queries have one": (ENGINES + "bound.py", "one = len(view.rankings) == 1 and", "one = ", BOUNDS),
+    "bound: groups have one": (ENGINES + "bound.py", "and len(store.groups) == 1", "", BOUNDS),
+    "bound: columns of equal rows are kept": (
+        BOUND,
+        "not (values[r, column] <= largest[s])",
+        "not (values[r, column] < largest[s])",
+        BOUNDS,
     ),
     "mappers: a row that stands for others counts once": (
         OBJECTS,
@@ -148,8 +225,8 @@ MUTANTS: dict[str, Mutant] = {
     "sums: a borrow is lost": (SUMS, "part = high + np.uint64(before < low)", "part = high", some("rounded_once")),
     "sums: a carry is lost": (SUMS, "part = high + carry", "part = high + np.uint64(0)", some("rounded_once")),
     "sums: one word for everything": (
-        ENGINES + "store.py",
-        "if low < lowest[m] or",
+        SUMS,
+        "if low < lowest or",
         "if",
         some("rounded_once"),
     ),

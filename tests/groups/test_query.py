@@ -216,3 +216,11 @@ def test_a_column_of_select_that_another_query_has_as_its_group(turned: bool) ->
 def test_other_kinds_say_where_aggregates_belong() -> None:
     with pytest.raises(QueryError, match=r"sb\.TopKGroups"):
         sb.TopK(3, by="sum(x)", window=sb.Last(9))
+
+
+@pytest.mark.parametrize(
+    "list_", ["o, median(x) FROM s GROUP BY o ORDER BY count(*)", "o FROM s GROUP BY o ORDER BY median(x)"]
+)
+def test_sql_names_the_aggregates_where_it_knows_no_such_function(list_: str) -> None:
+    with pytest.raises(QueryError, match=r"median is not allowed in .*Aggregates: count\(\*\)"):
+        sb.sql(f"SELECT {list_} LIMIT 3 WINDOW 9 ROWS")

@@ -8,7 +8,7 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, PROMISED = (
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, STORE, PROMISED = (
     f"engines/incomplete/kernels/{name}.py"
     for name in (
         "sweep_steps",
@@ -19,13 +19,14 @@ STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, PROMI
         "sla",
         "linked_batches",
         "linked_steps",
+        "linked_store",
         "promised",
     )
 )
 ENGINES = "engines/incomplete/"
 FILES = tuple(
     f"tests/incomplete/test_{name}.py"
-    for name in ("contract", "dominance", "steps", "any_parts", "promise", "approximation", "input")
+    for name in ("contract", "dominance", "steps", "any_parts", "promise", "approximation", "input", "sums")
 )
 
 
@@ -44,6 +45,7 @@ BACK = some("step_of_its_expiry and SWEEP")
 WITHIN = some("within_a_batch and SWEEP")
 PLACE = some("takes_the_place and SWEEP")
 LARGE = some("large_push")
+TOTALS = some("(rounded_once or another_order) and SWEEP")
 BUDGET = some("budget_bounds and None")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of)
@@ -173,7 +175,7 @@ MUTANTS: dict[str, Mutant] = {
     "repeats: parts of lines before the last are forgotten": (REGISTER, 'seen |= line["seen"]', "pass", EITHER),
     "repeats: what was validated is not undone": (
         REGISTER,
-        'heads[slot_of(lines[place]["name"], lines[place]["group"], len(heads) - 1)] = lines[place]["older"]',
+        'heads[slot_of_line(log, place)] = lines[place]["older"]',
         "pass",
         some("raises_changes_nothing"),
     ),
@@ -239,7 +241,7 @@ MUTANTS: dict[str, Mutant] = {
         some("filled_again_from_below and SLA"),
     ),
     "max: the columns of the newest row": (
-        "engines/incomplete/kernels/linked_store.py",
+        STORE,
         'while repeat == MOST and rows[r]["older"] >= 0',
         "while False",
         some("row_with_the_maximum"),
@@ -256,11 +258,37 @@ MUTANTS: dict[str, Mutant] = {
         'rows[other]["part"] == p and rows[other]["value"] <= value and not newest',
         some("any_names"),
     ),
-    "any parts: a row is added twice": (
+    "sum: a row is added twice": (STORE, "by * value)", "2 * by * value)", TOTALS),
+    "sum: a row that expires stays in it": (
         LINKED_STEPS,
-        "store.values[at] + value",
-        "store.values[at] + 2 * value",
-        some("as_the_oracle and SWEEP"),
+        'count_in(store, at, rows[r]["value"], -1)',
+        "pass",
+        TOTALS,
+    ),
+    "sum: a row that a newer one replaces stays in it": (
+        LINKED_STEPS,
+        'count_in(store, o * V + v, store.rows[r]["value"], -1)',
+        "pass",
+        some("any_names"),
+    ),
+    "sum: a part without rows is 0": (STORE, "if store.sums[at, 0] == 0:", "if False:", TOTALS),
+    "sum: what was there before it is computed anew": (
+        STORE,
+        "    if adds(repeat):\n        empty(store, at)\n",
+        "",
+        TOTALS,
+    ),
+    "sum: numbers stay where they were when words are added": (
+        ENGINES + "pools.py",
+        "1 + need, lowest - low)",
+        "1 + need, 0)",
+        TOTALS,
+    ),
+    "sum: words for the values of the first batch": (
+        ENGINES + "linked_rows.py",
+        "        self._fit_sums(arrivals.keys)\n",
+        "        if not self.facts[ROW_COUNT]:\n            self._fit_sums(arrivals.keys)\n",
+        TOTALS,
     ),
     "any parts: names are lost": (
         ENGINES + "any_parts.py",
@@ -275,8 +303,14 @@ MUTANTS: dict[str, Mutant] = {
         some("long_stream"),
     ),
     "any parts: the register mixes up names when some are forgotten": (
-        ENGINES + "any_parts.py",
+        ENGINES + "register.py",
         'lines["part"], lines["seen"] = moved[lines["part"]], -1',
+        "pass",
+        some("long_stream"),
+    ),
+    "any parts: the register looks where the old names were": (
+        ENGINES + "register.py",
+        "self._renew(lines, len(self.log.lines), np.full(groups, np.iinfo(np.int64).min))",
         "pass",
         some("long_stream"),
     ),

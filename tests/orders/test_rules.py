@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skyband import Last, Monitor, Session, TopK, UntilDeleted
+from skyband import Last, Monitor, Session, TopK, TopKGroups, UntilDeleted
 
 LAST = Last(100)
 
@@ -98,3 +98,25 @@ def test_a_shorter_window_goes_on_with_what_is_there(rule: dict[str, Any]) -> No
     monitor.replace("q0", dataclasses.replace(query, window=Last(3)))
     offset = rule.get("offset", 0)
     assert monitor.answer()["id"].to_pylist() == [2, 3, 4][offset : offset + 2]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        TopK(2, by="n", window=LAST),
+        TopK(2, by="n", window=LAST, where="n > 'a'", per="n"),
+        TopKGroups(2, by="id", window=LAST, of="n"),
+        TopKGroups(2, by="last(n)", window=LAST),
+    ],
+)
+def test_the_columns_of_a_key_are_there_from_the_first_batch_on(query: Any) -> None:
+    """Also when it is empty, or no row of it is accepted."""
+    for first in ([], [None], ["b"]):
+        monitor = Monitor(query, id="i")
+        tables = [
+            monitor.push(pa.table({"i": pa.array(range(len(one)), pa.int64()), "n": pa.array(one, pa.string())}))
+            for one in (first, ["c"])
+        ]
+        assert tables[0].schema == tables[1].schema
+        assert tables[0].schema.field("key_1").type == pa.string()
+        assert "c" in monitor.answer().column("key_1").to_pylist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import skyband as sb
@@ -71,6 +72,30 @@ def test_the_best_score_there_is() -> None:
             assert one.answer("q").column("id").to_pylist() == [2 * place]
     entering = spans.subscribe("q", {"subscriber": [2], "a": [2.0]}, from_window=True)
     assert entering.column("id").to_pylist() == [4]
+
+
+@pytest.mark.parametrize("by", [Linear({"x": Each("a")}), sb.Similar("e", Each("v"), "dot")])
+@pytest.mark.parametrize("window", [Last(300), Last(span=300)])
+def test_texts_that_nobody_asked_for_when_they_came(by: Any, window: Any) -> None:
+    """Also where so many have come and gone that some were let go, and after a restore."""
+    query = TopK(3, by=by, window=window, where="city = :city")
+    monitor = sb.Monitor({"q": query}, id="i", time="t")
+    one: dict[str, Any] = {"subscriber": ["first"], "a": [1.0], "v": [[1.0]], "city": ["home"]}
+    monitor.subscribe("q", one)
+    for begin in range(0, 6000, 100):
+        i = np.arange(begin, begin + 100)
+        x = (i % 7).astype(float)
+        cities = pa.array(["home" if place % 50 == 0 else f"c{place // 2}" for place in i.tolist()])
+        monitor.push({"i": i, "t": i, "x": x, "e": pa.array([[value] for value in x.tolist()]), "city": cities})
+        monitor = sb.Monitor.restore(monitor.snapshot()) if begin % 1000 == 500 else monitor
+        asked = [f"c{place // 2}" for place in (begin + 99, begin + 20, max(begin - 180, 1))] + [f"c{begin // 2 - 150}"]
+        table = one | {"subscriber": list("abcd"), "a": [1.0] * 4, "v": [[1.0]] * 4, "city": asked}
+        found = monitor.subscribe("q", table, from_window=True).select(["subscriber", "id"]).to_pylist()
+        wanted = {(name, place) for name, city in zip("abcd", asked, strict=True) for place in range(begin + 100)
+                  if place >= begin - 200 and place % 50 and city == f"c{place // 2}"}  # fmt: skip
+        assert {(row["subscriber"], row["id"]) for row in found} == wanted
+    (adapter,) = [one for one in monitor._loop.state.standing() if hasattr(one, "words")]
+    assert len(adapter.words["city"].codes) < 1500
 
 
 def test_a_window_of_another_class() -> None:

@@ -7,6 +7,8 @@ from topk.mutated import Listed, grid
 BOUNDS = "engines/topk/kernels/bounds.py"
 BOXES = "engines/topk/kernels/window_boxes.py"
 BOUND = ("tests/topk/test_bounds.py",)
+SCORES = "engines/topk/kernels/typed_scores.py"
+TOGETHER = ("tests/topk/test_typed_scores.py",)
 TYPED = grid("typed and TMA")
 
 MUTANTS: dict[str, Listed] = {
@@ -62,6 +64,26 @@ MUTANTS: dict[str, Listed] = {
     ),
     "bounds: round down": (BOUNDS, "above(x.high + y.low), x.odd)", "x.high, x.odd)", BOUND),
     "bounds: logarithm of 0": (BOUNDS, "below(np.log(x.low)) if x.low > 0 else -np.inf", "0.0", BOUND),
+    "scores: of equal ones the second": (SCORES, "y[i] if y[i] < x[i] or", "y[i] if y[i] <= x[i] or", TOGETHER),
+    "scores: NaN is a score": (SCORES, "numbers &= broken == 0", "pass", TOGETHER),
+    "scores: the first chunk again": (
+        SCORES,
+        "y = columns[b, begin : begin + size] if b < axes",
+        "y = columns[b, :size] if b < axes",
+        TOGETHER,
+    ),
+    "scores: the constants of the first expression": (
+        SCORES,
+        "programs.code[e], programs.low[e], programs.steps[e]",
+        "programs.code[e], programs.low[0], programs.steps[e]",
+        TOGETHER,
+    ),
+    "scores: functions of another library": (
+        "engines/topk/bounds.py",
+        "return programs if exact else None",
+        "return programs",
+        TOGETHER,
+    ),
     "boxes: a half is lost": (BOXES, "for half in range(2):", "for half in range(1):", TYPED),
     "boxes: the smallest is best": (BOUNDS, "return -found.low if queries.turned else", "return", TYPED),
 }

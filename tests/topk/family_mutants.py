@@ -8,6 +8,7 @@ from topk.mutated import (
     COME_AND_GO,
     DEPTHS,
     DRIFT,
+    EDGES,
     FAMILY,
     GRID,
     IN_ORDER,
@@ -35,6 +36,7 @@ from topk.mutated import (
     SLOTS_ADAPTER,
     TIES,
     WAVES,
+    WIDE_LANES,
     Listed,
     family,
 )
@@ -66,8 +68,8 @@ MUTANTS: dict[str, Listed] = {
         "slack = 0.0",
         OTHERS,
     ),
-    "index: the first cells are closed": (GRID, "-np.inf if place == 0 else", "", BUFFER_INDEX),
-    "index: the last cells are closed": (GRID, "np.inf if place == grid.side - 1 else", "", BUFFER_INDEX),
+    "index: the first cells are closed": (GRID, "-np.inf if place == 0 else", "", EDGES),
+    "index: the last cells are closed": (GRID, "np.inf if place == grid.side - 1 else", "", EDGES),
     "index: all keys fall with further terms": (
         GRID,
         "ceiling = join_terms(form, ceiling, terms[i, side])",
@@ -88,12 +90,14 @@ MUTANTS: dict[str, Listed] = {
         'bound = max(block["left"], (plan.last',
         "bound = max(-NEVER, (plan.last",
         DRIFT,
+    EDGES,
     ),
     "depth: old ones count": (
         DEPTHS,
         'found += objects[i]["stamp"] > bound\n        i += 1',
         "found += 1\n        i += 1",
         DRIFT,
+    EDGES,
     ),
     "depth: K - 1 are enough": (KERNEL_OF_SLOTS, "if (above < K or", "if (above < K - 1 or", DRIFT),
     "depth: deepened without a new one": (DEPTHS, '    lanes[s]["depth"] = depth\n    n = 0', "    n = 0", WAVES),
@@ -135,6 +139,7 @@ MUTANTS: dict[str, Listed] = {
         "self.offsets[query] = 0",
         NUMBERS_GO_ON,
     ),
+    "slots: ranges of cells that no longer fit": (CHUNK, 'self.in_use["counts"] > width', "False", WIDE_LANES),
     "slots: boxes without their ends": (SEGMENTS, "low <= data[j, i] <= high", "low < data[j, i] < high", COME_AND_GO),
     "slots: NaN lies in no range": (SLOT_ARRIVALS, "values = np.where(known, np.inf, values)", "pass", COME_AND_GO),
     "slots: a rejected row moves the window": (
@@ -217,7 +222,7 @@ MUTANTS: dict[str, Listed] = {
     ),
     "PA: an arrival that pushes an object out is not looked at": (
         LANES,
-        'stop = first_from(stream.now, a, high, groups[s]["due"])',
+        'stop = first_place(stream.now, a, high, groups[s]["due"])',
         "stop = high",
         PA_LANES,
     ),

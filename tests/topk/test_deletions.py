@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import Delete, Push, Restore, Scene, Taste, check, examples, play, row, scenes
-from skyband import Above, Linear, Monitor, Nearest, Product, TopK, UntilDeleted
+from skyband import Above, Linear, Monitor, Nearest, Product, TopK, TopKGroups, TopKPairs, UntilDeleted
 from skyband.oracle import Oracle
 
 WORDS = ("p", "q", "r", "s", "", "t", None)
@@ -109,3 +109,24 @@ def test_many_insertions_and_deletions(algorithm: str) -> None:
     adapter = monitor._loop.state.standing()[0]
     assert adapter.ids is not None and adapter.ids.total < 2500, "ids of objects that are gone are forgotten"
     assert monitor.stats()["rejected"]["unknown id"] == oracle.rejected["unknown id"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        TopK(2, by="x", window=UntilDeleted()),
+        TopK(2, by=("x",), window=UntilDeleted(), with_ties=True),
+        Above(0, by="x", window=UntilDeleted()),
+        TopKPairs(2, by="a.x + b.x", window=UntilDeleted()),
+        TopKGroups(2, by="sum(x)", window=UntilDeleted(), of="of"),
+    ],
+)
+def test_a_row_that_deletes_nothing_is_no_step(query: Any) -> None:
+    """Net changes are told by the last step, and unknown ids are ignored; what does delete is at the clock."""
+    monitor = Monitor(query, id="id", time="t", op="op", emit="batch")
+    batch = {"id": [1, 2, 9], "t": [3, 4, 7], "x": [1.0, 2.0, None], "of": ["a", "b", "a"]}
+    came = monitor.push(batch | {"op": ["insert", "insert", "delete"]})
+    assert set(came.column("time").to_pylist()) == {4}
+    gone = monitor.push({"id": [1, 9], "t": [8, 9], "x": [None, None], "of": ["a", "a"], "op": ["delete", "delete"]})
+    assert gone.num_rows
+    assert set(gone.column("time").to_pylist()) == {8}

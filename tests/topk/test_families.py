@@ -171,7 +171,8 @@ def test_every_number_lies_within_the_edges_of_its_cell() -> None:
         grid = Grid(np.empty(1), np.empty(1), side, none, ints, np.empty(0, np.int64), np.empty(0))
         in_python(lay_grid)(data, 0, 2, grid)
         borders = grid.origin[0] + np.arange(1, side) / grid.scale[0]
-        near = np.concatenate([borders, np.nextafter(borders, -np.inf), np.nextafter(borders, np.inf)])[None]
+        beyond = [data.min() - 1e9, data.max() + 1e9]  # the first and the last cell have no ends
+        near = np.concatenate([borders, np.nextafter(borders, -np.inf), np.nextafter(borders, np.inf), beyond])[None]
         size = near.shape[1]
         cells, places, starts = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(side + 1, np.int64)
         block = Block(np.empty((1, size)), places, cells, starts, np.empty(1, np.int64), np.empty(2))

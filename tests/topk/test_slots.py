@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from engines.streams import check
 from skyband import Last, Linear, Monitor, Nearest, Product, Quadratic, TopK
+from skyband.engines.topk import chunk
+from skyband.engines.topk.kernels.lane_state import WIDE
 from skyband.engines.topk.slots import Slots
 from skyband.engines.topk.slots_adapter import SlotsAdapter
 
@@ -162,6 +164,37 @@ def test_a_long_stream_with_depths_and_a_grid(emit: Any) -> None:
     (family,) = families(twins.family)
     assert isinstance(family.engine, Slots)
     assert family.engine.work[2] > 0 and family.engine.work[3] > 0, "lanes were deepened, and looked into cells"
+
+
+def test_ranges_of_cells_that_are_too_many_to_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The more lanes a chunk has the fewer ranges of each are kept: those that no longer fit are found anew."""
+    monkeypatch.setattr(chunk, "KEPT_RANGES", 64)
+    monkeypatch.setattr(chunk, "FEWEST", 4)
+    rng = np.random.default_rng(3)
+    names = ["x", "y", "z"]
+
+    def near() -> TopK:
+        point = dict(zip(names, map(float, rng.random(3)), strict=True))
+        return TopK(3, by=Nearest(point), window=Last(2000), index=True)
+
+    twins = Twins({f"q{i}": near() for i in range(4)})
+    (pool,) = (pool for one in families_after(twins, rng, names) for pool in one.slots_engine.pools.values())
+    (lanes,) = (one.in_use for one in pool.chunks)
+    kept = int(lanes["counts"].max())
+    assert chunk.FEWEST < kept <= pool.chunks[0].ranges.shape[1]
+    for i in range(4, 16):
+        twins.add(f"q{i}", near())
+    assert pool.chunks[0].ranges.shape[1] < kept
+    families_after(twins, rng, names)
+    assert (pool.chunks[0].in_use["counts"] == WIDE).any()
+    twins.compare()
+
+
+def families_after(twins: Twins, rng: Rng, names: list[str]) -> list[SlotsAdapter]:
+    """The families of a Monitor after a stream that fills its windows."""
+    for _ in range(4):
+        twins.push({name: rng.random(600) for name in names})
+    return families(twins.family)
 
 
 def test_a_row_that_one_query_rejects_leaves_the_others_together() -> None:

@@ -29,6 +29,7 @@ from topk.mutated import (
     Listed,
 )
 
+CROWDED = ("tests/topk/test_edges.py",)
 MUTANTS: dict[str, Listed] = {
     # --- grids over objects
     "grid: the older of a tie above": (WINDOW_STATE, "(stamp > stamp2 or", "(stamp < stamp2 or", IN_GRID),
@@ -52,6 +53,13 @@ MUTANTS: dict[str, Listed] = {
         IN_GRID,
     ),
     "grid: a cell keeps its last object": (OBJECTS, 'cells[cell]["tail"] = before', "pass", IN_GRID),
+    "grid: slabs of equal width": (
+        "engines/topk/edges.py",
+        "edges = np.unique(np.clip(edges, low, high))",
+        "edges = np.linspace(low, high, side + 1)",
+        CROWDED,
+    ),
+    "grid: it is never cut anew": (OBJECTS, "counters[SKEW] = 0", "pass", CROWDED),
     "grid: no factor is below zero": (
         OBJECTS,
         "signed |= form == PRODUCT and queries.points[s, j] + edges[j, 0] < 0",

@@ -197,3 +197,16 @@ def test_the_sum_of_a_name_equals_fsum(chances: list[float], beyond: float, time
     validate(size, 1000)  # all have expired by then, and then they have not
     again = [math.fsum([*sums, one]) > MOST for one in p[:1].tolist()]
     assert validate(1, size) == again, "what had been let go is there again"
+
+
+def test_a_rejected_row_lets_no_alternative_expire() -> None:
+    """It moves no clock, so a row that is older than it still meets those that would be gone by then."""
+    query = TopKUncertain(2, by="x", window=Last(span=6), group="name")
+    for cuts in ([[0, 1, 2, 3]], [[0, 1, 2], [3]], [[0], [1], [2], [3]]):
+        monitor = Monitor(query, time="t")
+        times, names, chances = [6, 11, 12, 11], ["a", "b", "b", "a"], [0.75, 0.75, 0.5, 0.5]
+        for cut in cuts:
+            batch = {"t": times, "name": names, "p": chances}
+            monitor.push({"x": [0.0] * len(cut)} | {key: [one[i] for i in cut] for key, one in batch.items()})
+        assert monitor.stats()["arrivals"] == 2, cuts  # at 11 the first is valid still: it leaves at 12
+        assert sorted(monitor.answer().column("time").to_pylist()) == [6, 11]

@@ -238,6 +238,12 @@ def groups() -> None:
         for emit in EMITS:
             play(sb.TopKGroups(3, by=("count(*)", "last(part)"), window=window, of="id", with_ties=True), emit=emit)
             play(sb.TopKGroups(3, by=("sum(x)", "id"), window=window, of="id", per=EACH, offset=1), emit=emit)
+    many = sb.Monitor(sb.TopKGroups(3, by="max(x)", window=TIMED, of="o"), time="t")  # which are above a bound
+    numbers = np.arange(4000)
+    many.push({"o": numbers, "x": numbers % 3500, "t": np.zeros(4000, np.int64)})
+    many.push({"o": numbers[:9], "x": numbers[:9], "t": np.ones(9, np.int64)})
+    many.advance(TIMED.span)
+    many.snapshot()
     play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10, offset=1))
     play(sb.TopKGroups(3, by="sum(x)", window=sb.Ever(), of="id", decay=10))
     exact_parts(

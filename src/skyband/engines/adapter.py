@@ -132,8 +132,11 @@ class Adapter(Validation):
             validated = replace(validated, accepted=validated.accepted & later)
         numbered = self.number(push, validated, codes)
         arrivals = self.arrivals(push, validated, numbered)
-        arrived = self.numbering.take(push, numbered, deletable=self.deletable)
+        arrived = self.numbering.take(push, numbered)
         changes = self.run(arrivals, push)
+        if self.deletable:
+            machine: Any = self.engine
+            self.numbering.take_steps(push, numbered, machine.unknown)
         fresh = push.columns | {input_name(name): push.inputs[name] for name in self.reads(None) if name in push.inputs}
         fresh |= self.more_columns(push, validated)
         if self.output.reports_numbers:
@@ -360,6 +363,9 @@ class Adapter(Validation):
 
     def restore_facts(self, facts: dict[str, Any]) -> None:
         """Take the facts of a snapshot."""
+
+    def learn(self, validated: Validated) -> None:
+        """Know the types of a batch that is taken, also if no row of it is accepted."""
 
     def seen_types(self) -> dict[str, Any]:
         """The types of answers' columns that a batch brings which is not taken yet."""

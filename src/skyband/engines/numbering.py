@@ -230,7 +230,7 @@ class Numbering:
         counts = np.array([len(rows)]), np.array([int((late & accepted).sum())])
         return Numbered(rows, here, groups, numbers, before, after, *counts, late & accepted)
 
-    def take(self, push: Push, numbered: Numbered, *, deletable: bool) -> Bools:
+    def take(self, push: Push, numbered: Numbered) -> Bools:
         """Take the numbers that were given; returns which rows of the batch have arrived."""
         self.counts = numbered.after
         self.late, self.arrivals = self.late + numbered.late, self.arrivals + numbered.arrived
@@ -247,14 +247,18 @@ class Numbering:
         elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
             self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
-            if deletable and (push.deletes is not None or len(self.step_times)):
-                self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
-                self.step_times[numbered.groups] = step_times(push)[here]
         if push.over and len(numbered.rows):  # over answers: the source's numbers and times
             self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
             if push.times is not None:
                 self.last_times[numbered.groups] = push.times[here]
         return arrived
+
+    def take_steps(self, push: Push, numbered: Numbered, unknown: list[int]) -> None:
+        """Know each group's last step among rows that may delete. unknown: those that delete nothing are no steps."""
+        if self.dated and push.times is not None and (push.deletes is not None or len(self.step_times)):
+            steps = ~np.isin(numbered.rows, unknown)
+            self.step_times = wider(self.step_times, self.groups.total, BEGINNING)
+            self.step_times[numbered.groups[steps]] = step_times(push)[numbered.rows[steps]]
 
 
 def column_of(sequence: int) -> str:

@@ -88,12 +88,11 @@ class Output:
             at[arrived] = numbered.numbers[sequences[arrived], changes.row[arrived]]
         when = changes.instant
         if not numbering.timed and push.times is not None:
-            when = numbering.last_times[changes.group]
-            if len(numbering.step_times):
-                known = numbering.step_times > BEGINNING
-                when = np.where(known, numbering.step_times, numbering.last_times)[changes.group]
-            arrived = changes.row >= 0
+            when, arrived = numbering.last_times[changes.group], changes.row >= 0
             when[arrived] = step_times(push)[changes.row[arrived]]
+            if len(numbering.step_times) and self.options.emit == "batch":  # a row that deletes nothing is no step
+                last = numbering.step_times[changes.group]
+                when = np.where(last > BEGINNING, last, when)
         clocks: Any = push.clocks if numbering.timed else None
         if push.over and len(changes.row):  # of a question over answers, the source's
             at = np.asarray(push.batch.array(AT))[changes.row]

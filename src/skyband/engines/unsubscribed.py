@@ -152,7 +152,7 @@ class UnsubscribedAdapter(Adapter):
 
     def take(self, push: Push, validated: Validated, codes: Ints) -> tuple[Columns, Bools, Bools]:
         numbered = self.number(push, validated, codes)
-        arrived = self.numbering.take(push, numbered, deletable=self.deletable)
+        arrived = self.numbering.take(push, numbered)
         return {}, arrived, numbered.too_late
 
     @property

@@ -21,7 +21,7 @@ FREE = 0.3  # of the cores, for what the model does not know
 TRIGGER = 0.543  # core-seconds of a trigger without rows
 ROW = 4.67e-06  # of a row: read, scored, packed, sorted
 KEY = 1.3e-04  # of a key that has rows in a trigger: unpacked, updated, packed
-QUERY = 3.75e-08  # of a row and a further query
+SHARED = 1.46e-06  # of a row where there are several queries: every shard takes it, into what they share
 ALONE = 0.248  # seconds of a trigger in which the cores wait: planning, commits
 SENT = 20.6  # bytes of a row in the shuffle
 KEPT = 61.7  # bytes of an object in the state
@@ -73,9 +73,9 @@ def load(query: TopK, objects: float | None, size: int | None, expected: dict[st
 
 
 def core_seconds(rows: float, keys: float, queries: float = 1) -> float:
-    """Of a trigger with so many rows: a key with none costs nothing."""
+    """Of a trigger with so many rows: a key with none costs nothing, nor does one query more over the same rows."""
     touched = keys * -math.expm1(-rows / keys)
-    return TRIGGER + rows * (ROW + (queries - 1) * QUERY) + touched * KEY
+    return TRIGGER + rows * (ROW + (SHARED if queries > 1 else 0)) + touched * KEY
 
 
 def sent_rows(query: TopK, rows: float, keys: float, queries: float, shards: int) -> float:

@@ -175,6 +175,7 @@ class Loop:
         rejected: dict[str, Bools] = {}
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             adapter.count_rejected(one)
+            adapter.learn(one)
             for reason, rows in one.scored.rejected.items():
                 rejected[reason] = rejected[reason] | rows if reason in rejected else rows
         self.state.count({reason: int(rows.sum()) for reason, rows in rejected.items()})

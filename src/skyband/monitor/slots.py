@@ -61,7 +61,7 @@ def sizes(query: Query, rows: Rows) -> Ints:
     if window.each is not None:
         found: Ints = rows.columns[window.each.column].to_numpy(zero_copy_only=False).astype(np.int64)
         return found
-    return np.full(len(rows), window.count or window.nanoseconds or window.span, np.int64)
+    return np.broadcast_to(np.int64(window.count or window.nanoseconds or window.span), len(rows))
 
 
 def why_not(state: State, query: Query, sort: str | None) -> SlotForm | str:

@@ -14,7 +14,6 @@ from collections.abc import Hashable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +21,7 @@ from sqlglot import exp
 
 from skyband.oracle.objects import Arrival, Member, Roles, Row, same
 from skyband.oracle.orders import answer_of, keys_of, ranking, score_of_keys
-from skyband.oracle.scalar import Value, evaluate, number, parse, plain
+from skyband.oracle.scalar import Value, evaluate, number, parse, plain, rounded_sum
 from skyband.query.kinds import TopKGroups
 
 _PRECISE = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -128,9 +127,9 @@ def aggregate(call: Any, rows: list[Arrival]) -> Value:
         case exp.Count():
             return float(len(rows))
         case exp.Sum():
-            return rounded(sum((Fraction(_number(call.this, row)) for row in rows), Fraction(0)))
+            return rounded_sum(_number(call.this, row) for row in rows)
         case exp.Avg():
-            return rounded(sum((Fraction(_number(call.this, row)) for row in rows), Fraction(0))) / len(rows)
+            return rounded_sum(_number(call.this, row) for row in rows) / len(rows)
         case exp.Min() | exp.Max():
             return _argument(call.this, _extreme(call, rows))
         case exp.First():
@@ -138,14 +137,6 @@ def aggregate(call: Any, rows: list[Arrival]) -> Value:
         case exp.Last():
             return _argument(call.this, rows[-1])
     raise AssertionError(call)
-
-
-def rounded(exact: Fraction) -> float:
-    """The nearest float64, of two the even one; an infinity beyond them."""
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
 
 
 def _extreme(call: Any, rows: list[Arrival]) -> Arrival:

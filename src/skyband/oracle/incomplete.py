@@ -1,8 +1,8 @@
 """TopKIncomplete: objects whose score is combined from parts that arrive in separate rows (haghani2009).
 
 The object of an id is made of the valid rows of that id that passed `where`; a part with no such row counts as its
-low, whichever score is best. An object with no such row is no object. Of equal scores the object with the newest of
-these rows ranks higher.
+low, whichever score is best. A sum of rows is exact, rounded once. An object with no such row is no object. Of equal
+scores the object with the newest of these rows ranks higher.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable
 
 from skyband.oracle.objects import Arrival, Member, same
-from skyband.oracle.scalar import evaluate, number, parse
+from skyband.oracle.scalar import evaluate, number, parse, rounded_sum
 from skyband.oracle.scores import key_of
 from skyband.query.kinds import TopKIncomplete
 
@@ -63,12 +63,10 @@ def combined(query: TopKIncomplete, rows: list[Arrival]) -> float:
 
 
 def _of_any_parts(query: TopKIncomplete, rows: list[Arrival]) -> float:
-    """Of the parts that are there: the rows that count, added up from the oldest, or the largest of them."""
+    """Of the parts that are there: the sum of the rows that count, or the largest of them."""
     last = {row.part: row for row in rows}
-    total, *others = [row.value for row in rows if query.repeat != "last" or row is last[row.part]]
-    for value in others:
-        total = total + value if query.combine == "sum" else max(value, total)
-    return total
+    values = [row.value for row in rows if query.repeat != "last" or row is last[row.part]]
+    return rounded_sum(values) if query.combine == "sum" else max(reversed(values))  # the newest of equal ones
 
 
 def _repeated(repeat: str | None, values: list[float], low: float) -> float:
@@ -78,8 +76,5 @@ def _repeated(repeat: str | None, values: list[float], low: float) -> float:
     if repeat == "max":
         return max(reversed(values))  # the newest of equal ones: 0.0 and -0.0 are
     if repeat == "sum":
-        total = values[0]
-        for value in values[1:]:
-            total = total + value
-        return total
+        return rounded_sum(values)
     return values[-1]

@@ -7,9 +7,10 @@ as in Spark; arithmetic on floats follows IEEE 754 where Python would raise (div
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -50,6 +51,15 @@ def number(value: Any) -> float | None:
     if value is None or isinstance(value, float):
         return value
     raise BatchError(f"{value!r} is no number. Use a column of numbers.")
+
+
+def rounded_sum(values: Iterable[float]) -> float:
+    """The correctly rounded sum of numbers, as `math.fsum`, which refuses some of those that end beyond float64."""
+    exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 @lru_cache(maxsize=1000)

@@ -7,11 +7,12 @@ afterwards begins anew, from number 0. So it does not matter how a stream in ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from skyband.monitor.loop import Loop
@@ -95,6 +96,13 @@ class SetLoop:
     def answers_among(self, name: str, changes: pa.Table) -> pa.Table:
         """The answers of a query in the groups that changed and are not forgotten."""
         return self.loop.answers_among(name, changes, but=self.gone)
+
+    def answers(self, pieces: list[pa.Table]) -> Iterator[pa.Table]:
+        """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
+        whole = pa.concat_tables(pieces, promote_options="default") if pieces else None
+        for name, mine in () if whole is None else by_query(whole, self.queries):
+            answer = self.answers_among(name, mine)
+            yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
 
     def push(self, rows: Any, to: Any, *, more: bool) -> Iterator[pa.Table]:
         """Push rows and move the clock to `to`; yields the changes, some at a time. more: the batch goes on."""
@@ -183,3 +191,11 @@ class SetLoop:
         self.loop = Loop(restore(*describe(state), lambda name, saved: queries.get(name, saved)))
         (fresh,) = self.state.groups.values()
         join(self.state, fresh, cells)
+
+
+def by_query(changes: pa.Table, names: Iterable[str]) -> Iterator[tuple[str, pa.Table]]:
+    """The changes of each query that has some."""
+    for name in names:
+        mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
+        if mine.num_rows:
+            yield name, mine

@@ -128,7 +128,7 @@ def _standing_for_all(adapter: GroupsAdapter, rows: Bools, examined: Examined, t
 def _parts(objects: Ints, values: Floats, size: int) -> tuple[Floats, Ints]:
     """The sums of these values by object as numbers whose sum they are, and how many these are; -1: too many."""
     from skyband.engines.groups.kernels.parts import exact_parts
-    from skyband.engines.groups.kernels.sums import LOWEST, MOST_WORDS, reach
+    from skyband.kernels.sums import LOWEST, MOST_WORDS, reach
 
     known = np.array([0, LOWEST])
     values = np.ascontiguousarray(values)

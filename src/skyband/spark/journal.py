@@ -1,28 +1,31 @@
 """The journal of subscriptions: a large state of which every trigger changes everything, stored as what has happened.
 
 The state store has a copy of a query set's state as some trigger left it, and what the triggers since then took, which
-is much smaller. A worker keeps its loop between triggers, and goes on with it if its version is one of those that the
-store lists: what it has missed, since Spark gives a shard to any of its workers, it takes again. Versions are random,
-so that whatever a failed attempt of a task has left in a worker is in no list, and the store is read instead. A trigger
+is much smaller. A worker keeps its loop between triggers, and lends it to the others (loans.py), if its version is the
+last that the store lists. If nobody has that one, a worker takes again what its own loop has missed, or reads the copy.
+Versions are random, so that whatever a failed attempt of a task has left in a worker is in no list. A trigger
 costs what its rows cost, whatever the size of the state.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.taskcontext import TaskContext
 
 from skyband.monitor.archive import pack, unpack
+from skyband.monitor.snapshot import cut, describe
 from skyband.monitor.state import State
+from skyband.monitor.subscriptions import close_gaps
 from skyband.query.algorithms import algorithm
 from skyband.query.kinds import Query
+from skyband.spark.compression import compressed
+from skyband.spark.directory import NEVER, inventory
 from skyband.spark.forget import SetLoop
 from skyband.spark.plan import QuerySet
 from skyband.spark.subscriptions import follow
@@ -32,7 +35,6 @@ _STEPS = -2  # of the first step; then -3, ...
 AGAIN = 4  # steps that a worker may take again before the state is copied, and that are kept for other workers
 MOST = 64  # steps since the copy
 _SMALL = 4  # a state less than so many times as large as a step is copied instead
-_LIVE = 8  # loops that a worker keeps
 
 
 @dataclass
@@ -71,6 +73,11 @@ class Journal:
         place = next((i for i, step in enumerate(self.steps) if step.version == version), None)
         return None if place is None else self.steps[place + 1 :]
 
+    def needs(self, size: int, again: int) -> tuple[bool, bool]:
+        """How a step of so many bytes is stored, where so many were taken again: only as a copy; with a copy."""
+        alone = not self.steps or self.is_small(size)
+        return alone, alone or self.is_full(size, again)
+
     def is_full(self, size: int, again: int) -> bool:
         """Whether the state is to be copied after a step of so many bytes, where so many were taken again."""
         since = self.since(self.copy) or []
@@ -80,16 +87,16 @@ class Journal:
         """Whether the state is too small for steps of so many bytes."""
         return _SMALL * size > self.size
 
-    def add(self, size: int) -> int:
+    def add(self, version: str, size: int) -> int:
         """List a step of so many bytes; returns its cell."""
         used = {step.cell for step in self.steps}
         cell = next(place for place in count(_STEPS, -1) if place not in used)
-        self.steps.append(Step(secrets.token_hex(8), cell, size))
+        self.steps.append(Step(version, cell, size))
         return cell
 
-    def begin(self) -> list[int]:
+    def begin(self, version: str) -> list[int]:
         """List a version that only a copy has; returns the cells of the steps before it."""
-        old, self.steps = self.steps, [Step(secrets.token_hex(8), None)]
+        old, self.steps = self.steps, [Step(version, None)]
         return _cells(old)
 
     def copied(self, cell: int, facts: int) -> list[int]:
@@ -97,6 +104,11 @@ class Journal:
         self.copy, self.size, self.has_cell = self.version, cell + facts, cell > 0
         old, self.steps = self.steps[: -AGAIN - 1], self.steps[-AGAIN - 1 :]
         return _cells(old)
+
+
+def new_version() -> str:
+    """A name that no other state has."""
+    return secrets.token_hex(8)
 
 
 def _cells(steps: list[Step]) -> list[int]:
@@ -126,14 +138,14 @@ def step_bytes(rows: Any, clock: Any, joining: Mapping[str, Any], order: Mapping
     return pack({"joining": {name: order[name] for name in joining}}, parts)
 
 
-def take_again(loop: SetLoop, data: bytes) -> None:
-    """Bring a loop to where it was after a step."""
+def take_again(loop: SetLoop, data: bytes) -> list[Any]:
+    """Bring a loop to where it is after a step; returns the changes, which may have been reported already."""
     facts, parts = unpack(data)
+    tables = []
     for name, order in facts["joining"].items():
-        follow(loop.loop, name, tuple(order), [parts[f"join.{name}"]])
+        tables += follow(loop.loop, name, tuple(order), [parts[f"join.{name}"]])
     clock = parts["clock"].column("clock")[0] if "clock" in parts else None
-    for _ in loop.push(parts.get("rows", {}), clock, more=False):
-        pass  # these changes have been reported
+    return [*tables, *loop.push(parts.get("rows", {}), clock, more=False)]
 
 
 def summary(state: State) -> dict[str, Any]:
@@ -142,28 +154,38 @@ def summary(state: State) -> dict[str, Any]:
     return {"order": list(state.adapters), "homes": late, "counters": state.counters, "serial": state.serial}
 
 
-# --- loops between triggers, in this worker
+@dataclass(frozen=True)
+class Left:
+    """What a trigger leaves of a loop for the store, besides the step."""
 
-_live: OrderedDict[tuple[Any, ...], tuple[str, SetLoop]] = OrderedDict()
+    summary: dict[str, Any]
+    due: int  # nothing expires before this
+    groups: int
+    objects: int
+    bytes: int = 0  # of the copy, uncompressed
+    copy: tuple[bytes, bytes] | None = None  # its facts and its cell
+
+    @classmethod
+    def of(cls, facts: dict[str, Any], copy: tuple[bytes, bytes] | None) -> Left:
+        """The inverse of `facts`."""
+        return cls(**facts, copy=copy)
+
+    def facts(self) -> dict[str, Any]:
+        """All but the copy, for JSON."""
+        return {name: getattr(self, name) for name in ("summary", "due", "groups", "objects", "bytes")}
 
 
-def _place(shard: int, number: int) -> tuple[Any, ...]:
-    task = TaskContext.get()
-    return task and task.getLocalProperty("sql.streaming.queryId"), shard, number
-
-
-def live(shard: int, number: int, journal: Journal) -> tuple[SetLoop, list[Step]] | None:
-    """The loop that this worker has of a query set, which the caller takes away, and the steps that it has missed."""
-    version, loop = _live.pop(_place(shard, number), ("", None))
-    missed = journal.since(version)
-    return None if loop is None or missed is None else (loop, missed)
-
-
-def keep(shard: int, number: int, version: str, loop: SetLoop) -> None:
-    """Keep a loop for the next trigger. Only a task that has stored all it had to store may do so."""
-    task = TaskContext.get()
-    if task is not None and task.getLocalProperty("sql.streaming.queryId") is None:
-        return  # a batch query: nothing comes after it
-    _live[_place(shard, number)] = version, loop
-    if len(_live) > _LIVE:
-        _live.popitem(last=False)
+def leave(loop: SetLoop, *, copies: bool) -> Left:
+    """What is to be stored of a loop; copies: all of it."""
+    state = loop.state
+    if copies:
+        close_gaps(state)
+    (groups,) = state.groups.values()
+    kept, dues, sizes = inventory(state, groups, loop.query_set)
+    figures = int(dues[kept].min(initial=NEVER)), int(kept.sum()), int(sizes[kept].sum())
+    if not copies:
+        return Left(summary(state), *figures)
+    chosen = np.flatnonzero(kept)
+    (cell,) = cut(state, groups, chosen, np.array([0, len(chosen)]))
+    facts = pack(*describe(state))
+    return Left(summary(state), *figures, bytes=len(cell), copy=(facts, compressed(cell)))

@@ -26,6 +26,7 @@ from skyband.monitor.loop import Loop
 from skyband.query.kinds import Above, Query, TopK
 from skyband.spark.group_rows import needed_rows, partial_aggregates
 from skyband.spark.plan import Plan, QuerySet, hash_groups, labels, shard_of
+from skyband.spark.runs import without_runs
 from skyband.spark.subscriptions import FIRST, shares
 from skyband.spark.task import is_first, running, spare_collector
 from skyband.tables.columns import as_arrow, plain
@@ -357,7 +358,7 @@ def unpack(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
                 continue
             table = from_bytes(blob.as_buffer())
             arrays = [
-                plain(table.column(field.name)).cast(field.type)
+                without_runs(table.column(field.name)).cast(field.type)
                 if field.name in table.column_names
                 else pa.nulls(table.num_rows, field.type)
                 for field in schema

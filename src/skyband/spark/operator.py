@@ -16,10 +16,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from skyband.spark.directory import NEVER
-from skyband.spark.forget import SetLoop
+from skyband.spark.forget import SetLoop, by_query
+from skyband.spark.journaled_state import Borrowed
 from skyband.spark.mappers import REPORT, from_bytes, moment_of, to_bytes
 from skyband.spark.merge import BEGIN, merge_key
 from skyband.spark.plan import Plan, labels
+from skyband.spark.runs import with_runs, without_runs
 from skyband.spark.seed import SEEDS, seeds_of
 from skyband.spark.shard import Shard
 from skyband.spark.subscriptions import FIRST
@@ -117,8 +119,9 @@ class Operator(StatefulProcessor):
         """Changes, packed; then the shard's totals, less those that this trigger has reported already."""
         yield from (self._row(merge_key(name), blob=BEGIN) for name in shard.beginners())
         for merge, rows in self._outputs(shard.take(arrived, clock, joining or {}), shard.number):
+            packed = rows if self.plan.blocked else with_runs(rows)
             for begin in range(0, rows.num_rows, _ROWS):
-                yield self._row(merge, blob=to_bytes(rows.slice(begin, _ROWS)))
+                yield self._row(merge, blob=to_bytes(packed.slice(begin, _ROWS)))
         self.head.update((shard.head(),))
         shard.keep()
         if self.plan.watermarked and shard.clock is not None:
@@ -137,7 +140,9 @@ class Operator(StatefulProcessor):
 
     def _shard(self, key: Any) -> Shard:
         kept = self.head.get()
-        return Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
+        shard = Shard(self.plan, self.numbers[key[0]], None if kept is None else bytes(kept[0]), self.cells)
+        shard.whole = self.whole
+        return shard
 
     def close(self) -> None:
         if self.taken > _LARGE:
@@ -145,21 +150,33 @@ class Operator(StatefulProcessor):
 
     def _without_numbers(self, changes: pa.Table) -> pa.Table:
         """Changes with `at` null for time windows: on Spark not every row reaches its shard."""
-        timed = pa.array([name for name in self.plan.queries if self.plan.timed(name)], pa.string())
+        timed = [name for name in self.plan.queries if self.plan.timed(name)]
+        if not timed:
+            return changes
         place = changes.column_names.index("at")
-        shown = pc.if_else(pc.is_in(changes.column("query").cast(pa.string()), timed), None, changes.column("at"))
-        return changes.set_column(place, pa.field("at", pa.int64()), shown.cast(pa.int64()))
+        shown = pa.nulls(changes.num_rows, pa.int64())
+        if len(timed) < len(self.plan.queries):
+            query, numbers = (without_runs(changes.column(name)) for name in ("query", "at"))
+            which = pc.is_in(query.cast(pa.string()), pa.array(timed, pa.string()))
+            shown = pc.if_else(which, None, numbers).cast(pa.int64())
+        return changes.set_column(place, pa.field("at", pa.int64()), shown)
 
-    def _outputs(self, taken: Iterator[tuple[SetLoop, pa.Table]], shard: int) -> Iterator[tuple[str, pa.Table]]:
+    def _outputs(
+        self, taken: Iterator[tuple[SetLoop | Borrowed, pa.Table]], shard: int
+    ) -> Iterator[tuple[str, pa.Table]]:
         """Changes or answers, with the key by which they are merged: only those of blocked queries are."""
         for loop, pushed in groupby(taken, key=itemgetter(0)):
             pieces = (changes for _, changes in pushed if changes.num_rows)
-            if loop.query_set.blocks:
+            if isinstance(loop, SetLoop) and loop.query_set.blocks:
                 for changes in pieces:
-                    for name, mine in _by_query(changes, loop.queries):
+                    for name, mine in by_query(changes, loop.queries):
                         yield merge_key(name), mine
             else:
-                rows = _answers(loop, list(pieces)) if self.whole else map(self._without_numbers, pieces)
+                rows: Iterable[pa.Table] = pieces  # of a loop that is in another worker: what that has made of them
+                if isinstance(loop, SetLoop) and self.whole:
+                    rows = loop.answers(list(pieces))
+                elif not self.whole:
+                    rows = map(self._without_numbers, pieces)
                 yield from ((str(shard), table) for table in rows)
 
     def _row(self, merge: str, **values: Any) -> pd.DataFrame:
@@ -174,18 +191,3 @@ def log_rejected(rejected: Counter[str]) -> None:
     if count := sum(rejected.values()):
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in rejected.most_common())
         _LOG.warning("trigger %s: %s rows were rejected: %s", batch_number(), f"{count:,}", reasons)
-
-
-def _answers(loop: SetLoop, pieces: list[pa.Table]) -> Iterator[pa.Table]:
-    """The answers, at the end, of the groups that changed and are not forgotten; query by query."""
-    whole = pa.concat_tables(pieces, promote_options="default") if pieces else None
-    for name, mine in () if whole is None else _by_query(whole, loop.queries):
-        answer = loop.answers_among(name, mine)
-        yield answer.add_column(0, "query", pa.array([name] * answer.num_rows, pa.string()))
-
-
-def _by_query(changes: pa.Table, names: Iterable[str]) -> Iterator[tuple[str, pa.Table]]:
-    for name in names:
-        mine = changes.filter(pc.equal(changes.column("query").cast(pa.string()), name))
-        if mine.num_rows:
-            yield name, mine

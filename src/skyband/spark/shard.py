@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -26,7 +26,8 @@ from skyband.query.kinds import Query
 from skyband.spark.compression import compressed, plain_bytes
 from skyband.spark.directory import NEVER, Directory, inventory, refusals
 from skyband.spark.forget import SetLoop
-from skyband.spark.journal import FACTS, Journal, Step, has_journal, keep, live, step_bytes, summary, take_again
+from skyband.spark.journal import Journal, has_journal, step_bytes
+from skyband.spark.journaled_state import Borrowed, JournaledState
 from skyband.spark.mappers import moment_of
 from skyband.spark.plan import Plan, QuerySet, compare, hash_groups
 from skyband.spark.seed import planted, seeds_of
@@ -61,6 +62,7 @@ class Shard:
         self.stored: dict[str, Any] | None = None  # the fingerprint of the plan that wrote the state
         self.journals: dict[QuerySet, Journal] = {}
         self.loops: dict[QuerySet, SetLoop] = {}  # of the sets with a journal, as this trigger leaves them
+        self.whole = False  # whether another worker that takes a trigger is to send answers, not changes
         self.static: dict[str, str] = {}  # digests of the static tables of subscriptions that were taken
         self.touched = 0  # bytes of the cells that this trigger may change
         if head is not None:
@@ -108,7 +110,7 @@ class Shard:
 
     def take(
         self, arrived: dict[int, TriggerRows], clock: Any, joining: dict[str, list[pa.Table]] | None = None
-    ) -> Iterator[tuple[SetLoop, pa.Table]]:
+    ) -> Iterator[tuple[SetLoop | Borrowed, pa.Table]]:
         """Take a trigger's rows, and move the clock; yields each query set's loop with changes, some at a time.
 
         joining: rows that subscribe and unsubscribe, by query; they come first.
@@ -148,13 +150,18 @@ class Shard:
                     query_set, rows, directory.portions(touched, before), facts[query_set], now
                 )
                 continue
+            joined = {name: pa.concat_tables((joining or {})[name]) for name in news}
+            if journal is not None and (lent := self._borrow(query_set, directory, rows, joined)) is not None:
+                absent = Borrowed(query_set)
+                yield from ((absent, changes) for changes in lent)
+                continue
             state = None
             if changed:
                 state = held.get(query_set)
             elif journal is None and query_set in facts:
                 state = self._revive(*facts[query_set], self._load(number, directory, touched))
             if journal is not None:
-                loop, again = self._resume(number, query_set, journal)
+                loop, again = self._journaled(query_set).resume()
             elif state is not None:
                 loop = SetLoop.of(state, query_set, self.plan.forget)
             else:
@@ -164,7 +171,6 @@ class Shard:
             if changed:
                 for changes in loop.set_queries(queries, self.plan.carried):
                     yield loop, changes
-            joined = {name: pa.concat_tables((joining or {})[name]) for name in news}
             for name, table in joined.items():
                 yield from ((loop, changes) for changes in self._subscribe(loop, name, table))
             if query_set.blocks:
@@ -180,9 +186,8 @@ class Shard:
             for changes in loop.push(waiting, now, more=False):
                 yield loop, changes
             if has_journal(query_set, queries):
-                static = any(self.plan.subscribed[name].digest is not None for name in joined)
-                step = None if rows.is_long or static else self._step(waiting, joined)
-                self._enter(number, loop, directory, step, again)
+                step = None if rows.is_long or self._has_static(joined) else self._step(waiting, joined)
+                self._enter(loop, directory, step, again)
             else:
                 self._store(number, loop, directory, touched)
         for query_set in [one for one in self.directories if one not in self.facts]:
@@ -256,67 +261,49 @@ class Shard:
         for one, number in self.numbers.items():
             mine = stored.get(number, {})
             if one in self.journals:
-                found[one] = self._read_again(one, self.journals[one], mine.__getitem__)[0].state
+                found[one] = self._journaled(one).read_again(mine.__getitem__)[0].state
             else:
                 found[one] = self._revive(*self.facts[one], list(mine.values()))
         return found
 
     # --- a query set with a journal
 
-    def _resume(self, number: int, query_set: QuerySet, journal: Journal) -> tuple[SetLoop, int]:
-        """The loop as the last trigger left it, and how many triggers it had to take again."""
+    def _journaled(self, query_set: QuerySet) -> JournaledState:
+        journal = self.journals.setdefault(query_set, Journal())
+        return JournaledState(
+            query_set, journal, self.number, self.numbers[query_set], self.cells, self.plan.forget, self._revive
+        )
 
-        def read(cell: int) -> bytes:
-            return plain_bytes(self.cells.getValue((number, cell))[0])
+    def _borrow(
+        self, query_set: QuerySet, directory: Directory, rows: TriggerRows, joined: dict[str, pa.Table]
+    ) -> list[pa.Table] | None:
+        """The changes of a trigger that another worker has taken, or its answers; None: this one is to take it."""
+        if rows.is_long or self._has_static(joined):
+            return None
+        state = self._journaled(query_set)
+        changes = state.borrow(self._step(next(rows.slices(), {}), joined), directory, whole=self.whole)
+        if changes is not None:
+            self.facts[query_set] = state.summary, {}
+        return changes
 
-        found = live(self.number, number, journal)
-        if found is None:
-            return self._read_again(query_set, journal, read)
-        loop, missed = found
-        _take_all(loop, missed, read)
-        return loop, len(missed)
-
-    def _read_again(self, query_set: QuerySet, journal: Journal, read: Callable[[int], bytes]) -> tuple[SetLoop, int]:
-        """The loop from the stored copy, and how many triggers have come since."""
-        copied = [read(0)] if journal.has_cell else []
-        loop = SetLoop.of(self._revive(*unpack(read(FACTS)), copied), query_set, self.plan.forget)
-        since = journal.since(journal.copy)
-        assert since is not None, "the copy is listed"
-        _take_all(loop, since, read)
-        return loop, len(since)
+    def _has_static(self, joined: dict[str, pa.Table]) -> bool:
+        return any(self.plan.subscribed[name].digest is not None for name in joined)
 
     def _step(self, rows: Any, joined: dict[str, pa.Table]) -> bytes:
         """What this trigger takes."""
         return step_bytes(rows, self.clock, joined, {name: self.plan.subscribed[name].order for name in joined})
 
-    def _enter(self, number: int, loop: SetLoop, directory: Directory, step: bytes | None, again: int) -> None:
+    def _enter(self, loop: SetLoop, directory: Directory, step: bytes | None, again: int) -> None:
         """Store what a trigger took, or the state, or both. step: None: only the state has it."""
-        query_set = loop.query_set
-        journal = self.journals.setdefault(query_set, Journal())
-        alone = step is None or not journal.steps or journal.is_small(len(step))
-        copies = alone or journal.is_full(len(step or b""), again)
-        gone = journal.begin() if alone else []
-        if not alone:
-            self.cells.updateValue((number, journal.add(len(step or b""))), (step,))
-        if copies:
-            self._store(number, loop, directory, np.arange(len(directory)))
-            facts = pack(*self.facts[query_set])
-            self.cells.updateValue((number, FACTS), (facts,))
-            gone += journal.copied(int(directory.bytes[0]), len(facts))
-        else:
-            (groups,) = loop.state.groups.values()
-            kept, dues, sizes = inventory(loop.state, groups, query_set)
-            directory.due[0], directory.groups[0] = dues[kept].min(initial=NEVER), kept.sum()
-            directory.objects[0] = sizes[kept].sum()
-        for cell in gone:
-            self.cells.removeKey((number, cell))
-        self.facts[query_set] = summary(loop.state), {}
-        self.loops[query_set] = loop
+        state = self._journaled(loop.query_set)
+        state.enter(loop, directory, step, again)
+        self.facts[loop.query_set] = state.summary, {}
+        self.loops[loop.query_set] = loop
 
     def keep(self) -> None:
         """Let this worker go on with the loops in the next trigger; to be called when all is stored."""
         for query_set, loop in self.loops.items():
-            keep(self.number, self.numbers[query_set], self.journals[query_set].version, loop)
+            self._journaled(query_set).keep(loop)
 
     def _lookup(self, name: str, saved: Any) -> Query:
         if isinstance(saved, Query):  # of a subscription
@@ -384,12 +371,6 @@ class Shard:
             "objects": int(sum(one.objects.sum() for one in directories)),
             "bytes": int(sum(one.bytes.sum() for one in directories)),
         }
-
-
-def _take_all(loop: SetLoop, steps: list[Step], read: Callable[[int], bytes]) -> None:
-    for step in steps:
-        assert step.cell is not None, "only the first of a list is not stored"
-        take_again(loop, read(step.cell))
 
 
 def _dropped(batch: Any) -> Any:

@@ -14,7 +14,7 @@ from skyband.errors import BatchError, QueryError
 from skyband.query.each import Need
 from skyband.query.kinds import Query
 from skyband.query.windows import nanoseconds_of
-from skyband.tables.columns import as_arrow, plain
+from skyband.tables.columns import as_arrow, key_bits, plain
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch, conform, is_number, is_string, to_table
 from skyband.tables.operands import EXACT
@@ -173,11 +173,16 @@ def _column(name: str, batch: Batch, column: str, what: str) -> Any:
 
 
 def _refuse_twice(name: str, id: str, ids: Any) -> None:
-    codes = Groups((id,)).codes([ids], len(ids))
-    seen = np.zeros(len(ids), np.bool_)
-    _, first = np.unique(codes, return_index=True)
-    seen[first] = True
-    if not seen.all():
+    if (keys := key_bits(ids)) is not None:  # sorted, since a hash table beyond the cache would take longer
+        ranked = np.sort(keys)
+        if not (ranked[1:] == ranked[:-1]).any():
+            return
+    known = Groups((id,))
+    codes = known.codes([ids], len(ids))
+    if known.total < len(ids):
+        seen = np.zeros(len(ids), np.bool_)
+        _, first = np.unique(codes, return_index=True)
+        seen[first] = True
         twice = ids[int(np.argmin(seen))].as_py()
         raise QueryError(
             f"subscribe({name!r}): column {id!r} has subscriber {twice!r} twice. Give one row for each subscriber. "

@@ -83,9 +83,11 @@ class GroupsAdapter(SessionRows, Adapter):
         first = [as_arrow(groups)] if self.groups.names else []
         return of.codes([*first, *columns], len(groups))
 
+    def learn(self, validated: Validated) -> None:
+        self.order_keys.learn()
+
     def start(self, unit: int | None) -> None:
         self.unit = unit
-        self.order_keys.learn()
         if self.order_keys.ordered and self.engine is not None and self.machine.measures.order is None:
             self.engine = None  # nothing has arrived: only now it is known that the key is no number
         if (half_life := self.example.half_life(unit)) is not None:

@@ -13,9 +13,9 @@ import numpy as np
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
 from skyband.engines.groups.kernels.state import ENTRIES, ENTRY, LIVE, OBJECTS, PICK, SUM, Records
-from skyband.engines.groups.kernels.sums import LOWEST, MOST_WORDS, rescale
 from skyband.engines.invariants import FAR, are_counts, distinct, near, owners, require, within
 from skyband.kernels.records import BITS
+from skyband.kernels.sums import LOWEST, MOST_WORDS, rescale
 
 if TYPE_CHECKING:
     from skyband.engines.groups.store import Store

@@ -16,6 +16,7 @@ from skyband.engines.groups.kernels.state import (
     DISTINCT,
     ENDLESS,
     FIRST,
+    HOT,
     KEYED,
     LAST,
     LIVE,
@@ -85,6 +86,10 @@ def check_view(view: View, *, deep: bool, now: Ints | None) -> None:
 def _check_object(store: Store, s: int, rows: Ints) -> None:
     """One object against its rows, the oldest first."""
     assert store.slots["serial"][s] == store.rows["serial"][rows[-1]], "the newest row is known"
+    if store.slots["cold"][s]:
+        assert (store.values[rows, 0] < store.bound[0]).all(), "cold objects are below the bound"
+        assert (store.ends[s] == -1).all(), "rows below the bound are in no chain"
+        return
     read = store.read(np.array([s])).values[:, 0]
     for m, one in enumerate(store.measures):
         values = store.values[rows, one["column"]] if one["column"] >= 0 else np.zeros(len(rows))
@@ -130,6 +135,9 @@ def _check_rankings(view: View) -> None:
             continue
         assert ((keys == scores.keys) | (np.isnan(keys) & np.isnan(scores.keys))).all(), "keys are up to date"
         assert ranking.heads["size"].sum() == len(inside), "who is inside is counted"
+        hot = int(np.count_nonzero(view.store.slots["cold"][slots] == 0))
+        assert view.store.bound[0] == -np.inf or len(inside) == ranking.k, "no cold object can be an answer"
+        assert view.store.bound[0] == -np.inf or hot == view.store.facts[HOT], "objects above the bound are counted"
 
 
 def check_trees(ranking: OrderedRanking, slots: Ints, groups: Ints) -> None:

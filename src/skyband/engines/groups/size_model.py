@@ -44,6 +44,6 @@ def tally_size(name: str, query: TopKGroups, n: int | None, expected: Mapping[st
     if isinstance(query.window, Session):
         why = "It keeps every row until its session ends, and the aggregates of each object."
     each = ROW + 8 * arguments + 8 * chains
-    note = f"Besides, some {whole} bytes for each object, which are not counted here."
+    note = f"What is counted here are valid rows. Each object, a group of them, takes some {whole} bytes besides."
     sentences = (why, *order) if query.ordered else (why,)
     return Size(None if n is None else float(n), sentences, "exact", each, 0, (note,))

@@ -13,6 +13,7 @@ import numpy as np
 
 from skyband.engines.arena import recast
 from skyband.engines.contract import Ints
+from skyband.engines.groups.kernels.bound import mark_chains
 from skyband.engines.groups.kernels.state import CHAIN, ENDLESS, NEWEST, TIMED, USED, Records
 from skyband.engines.groups.kernels.state import SESSION as SESSIONS
 from skyband.engines.invariants import FAR, are_counts, require
@@ -65,7 +66,7 @@ def serials(store: Store, groups: Ints) -> tuple[Ints, Ints]:
         found, owners = store.read(slots).decider, store.slots["group"][slots].astype(np.int64)
     elif store.window.keeps == CHAIN:
         rows, _, owners = rows_by_age(store)
-        inside = in_chain(store, int(store.plan.decides or 0))
+        inside = in_chain(store, int(store.plan.decides or 0), rows)
         found, owners = store.rows["serial"][rows[inside[rows]]], owners[inside[rows]]
     else:
         rows, _, owners = rows_by_age(store)
@@ -78,14 +79,18 @@ def serials(store: Store, groups: Ints) -> tuple[Ints, Ints]:
     return found[order], np.bincount(owners, minlength=len(groups))
 
 
-def in_chain(store: Store, m: int) -> Any:
-    """By row: is it in the chain of the largest of this aggregate?"""
-    chain, inside = int(store.measures["chain"][m]), np.zeros(len(store.rows), np.bool_)
-    current = store.ends[store.there, 2 * chain]
-    while len(current):
-        inside[current] = True
-        current = store.links[current, 2 * chain + 1]
-        current = current[current >= 0]
+def objects(store: Store) -> tuple[Ints, Ints, Ints]:
+    """The objects that are there: slots, groups, and a row of each whose columns are kept."""
+    slots = np.flatnonzero(store.there)
+    of, deciders = store.slots[slots], store.read(slots).decider
+    return slots, of["group"].astype(np.int64), np.where(of["cold"] != 0, of["serial"], deciders)
+
+
+def in_chain(store: Store, m: int, rows: Ints) -> Any:
+    """By row: is it in the chain of the largest of this aggregate, or would it be without a bound? rows: by age."""
+    inside, largest = np.zeros(len(store.rows), np.bool_), np.full(len(store.slots), np.nan)
+    column = int(store.measures["column"][m])
+    mark_chains(store.rows, store.values, column, np.ascontiguousarray(rows[::-1]), largest, inside)
     return inside
 
 

@@ -20,11 +20,13 @@ from skyband.engines.groups.kernels.state import (
     FIRST,
     FREE,
     GROUP,
+    HOT,
     KEYED,
     LAST,
     LATE,
     LIVE,
     MOST,
+    MOST_HOT,
     NEWEST,
     OLDEST,
     OPEN,
@@ -42,10 +44,10 @@ from skyband.engines.groups.kernels.state import (
     empty_events,
 )
 from skyband.engines.groups.kernels.steps import read_slots
-from skyband.engines.groups.kernels.sums import LOWEST, MOST_WORDS, reach, rescale
 from skyband.engines.groups.kernels.values import reindex
 from skyband.engines.groups.measures import Measures
 from skyband.kernels.records import NEVER
+from skyband.kernels.sums import LOWEST, fitted, rescale
 
 GROWTH = 3  # times as many rows are added where there is no room: those not used yet have no memory, copies do
 LINE = 64  # bytes of a cache line
@@ -69,7 +71,7 @@ class Store:
         self.distinct_each = int((functions == DISTINCT).sum())
         self.facts = np.zeros(FACTS, np.int64)
         self.facts[[FREE, OLDEST, TAIL]] = -1
-        self.facts[OPEN], self.facts[STEP] = NEVER, 1  # 0: no step
+        self.facts[[OPEN, MOST_HOT]], self.facts[STEP] = NEVER, 1  # 0: no step
         self.rows, self.values = np.zeros(0, ROW), np.zeros((0, measures.columns))
         self.links = np.zeros((0, self.links_each), np.int32)
         self.slots, self.ends = np.zeros(0, SLOT), np.zeros((0, 2 * chains), np.int32)
@@ -77,7 +79,7 @@ class Store:
         self.distinct = np.zeros((0, self.distinct_each), np.int64)
         self.table, self.groups = np.zeros(SMALLEST, ENTRY), np.zeros(0, GROUP)
         self.late, self.dirty = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self.places = np.zeros(0, np.int32)
+        self.places, self.bound = np.zeros(0, np.int32), np.full(1, -np.inf)
         self.high = np.full(len(self.measures), LOWEST)  # the highest bit of any number that a sum has seen
         self.volume = 0  # at most so many numbers are in a sum
         self.lay_out_sums(np.where(functions == SUM, 1, 0), np.zeros(len(functions), np.int64))
@@ -99,6 +101,7 @@ class Store:
             self.late,
             self.dirty,
             self.places,
+            self.bound,
             self.facts,
         )
 
@@ -161,18 +164,10 @@ class Store:
             return
         words = np.where(self.measures["function"] == SUM, self.measures["end"] - self.measures["first"], 0)
         lowest, changed = self.measures["lowest"].copy(), False
-        room = self.volume.bit_length() + 1
         for m in sums:
-            known = np.array([lowest[m], self.high[m]])
-            reach(np.ascontiguousarray(values[:, self.measures["column"][m]]), known)
-            low, self.high[m] = known
-            if low < lowest[m] or self.high[m] + room > lowest[m] + 64 * words[m]:
-                need = int(self.high[m] - low) + room + 4
-                words[m] = min(-(-need // 64), MOST_WORDS)
-                lowest[m] = 0 if low >= 0 else max(low - (64 * words[m] - need) // 2, LOWEST)
-                if self.high[m] + room > lowest[m] + 64 * words[m]:
-                    words[m] += 1
-                changed = True
+            before, column = (int(words[m]), int(lowest[m])), values[:, self.measures["column"][m]]
+            words[m], lowest[m], self.high[m] = fitted(*before, int(self.high[m]), column, self.volume)
+            changed |= before != (words[m], lowest[m])
         if changed:
             self.lay_out_sums(words, lowest)
 
@@ -213,6 +208,7 @@ class Store:
         for name in ("slots", "ends", "picks", "words", "distinct"):
             setattr(self, name, chosen(getattr(self, name), kept))
         self.slots["group"] = codes[self.slots["group"]]
+        self.facts[HOT] = np.count_nonzero(self.there & (self.slots["cold"] == 0))
         self.dirty = np.zeros(len(kept), np.int32)
         if self.distinct_each:
             self.reindex_values(numbers, int(self.facts[ENTRIES]))

@@ -1,9 +1,9 @@
 """TALLY: exact aggregates of every object, kept up row by row, and the k best of them.
 
 Every valid row is kept until it leaves, with the arguments of the aggregates; over Ever() only the aggregates are. Sums
-are exact integers, rounded once (kernels/sums.py); min and max are the ends of monotone chains (kernels/chains.py);
-objects are ranked by lazy heaps (kernels/ranks.py). Queries that differ in k share the aggregates; each length of a
-window has its own.
+are exact integers, rounded once (skyband/kernels/sums.py); min and max are the ends of monotone chains
+(kernels/chains.py); objects are ranked by lazy heaps (kernels/ranks.py). Queries that differ in k share the aggregates;
+each length of a window has its own.
 
 Cost: O(1) for a row when it comes and when it goes, however many rows its object has; O(log objects) where that reaches
 the boundary of the answer. Keeps all valid rows.
@@ -262,6 +262,8 @@ class TALLY:
         self.grow(0, len(now))
         before = [self.rankings[q] if q >= 0 else unranked(self._ranking(0), self) for q in predecessors]
         old, longest = list(self.views), self.longest
+        for view in old:
+            view.clear_bound()
         self._set_specs(specs)
         new = [view for view in self.views if not any(view is one for one in old)]
         views = self.views
@@ -326,9 +328,7 @@ class TALLY:
 
     def object_serials(self) -> tuple[Ints, Ints, Ints]:
         """The objects that are there: slots, groups, and a row of each whose columns are kept."""
-        store = self.longest.store
-        slots = np.flatnonzero(store.there)
-        return slots, store.slots["group"][slots].astype(np.int64), store.read(slots).decider
+        return snapshot.objects(self.longest.store)
 
     def shown(self) -> Ints:
         """The rows that decide the columns of answers as reported; a net batch may be open."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.contract import Arrivals, Ints
+from skyband.engines.groups.bound import Bound, clear
 from skyband.engines.groups.kernels.sessions import take_sessions
 from skyband.engines.groups.kernels.state import (
     BEFORE,
@@ -61,6 +62,7 @@ class View:
         self.rankings: list[Ranking] = []
         self.events = empty_events(0, len(measures.names))
         self.pieces = no_changes(len(self.events.slot))
+        self.bound = Bound()
 
     def grow(self, slots: int, groups: int) -> None:
         """Make room for so many objects and groups."""
@@ -83,6 +85,7 @@ class View:
         facts[[NEXT, EVENTS, UNKNOWN, WRITTEN]] = 0
         kernel, moves = _KERNELS[store.mode], list[list[Moves]]()
         self._make_room(min(PIECE, 2 * len(batch.rows) + 64))
+        self.bound.prepare(self, batch)
         window = store.window
         if window.keeps == NEWEST and 4 * len(batch.rows) >= len(store.slots):
             window = window._replace(keeps=LATER)
@@ -100,6 +103,8 @@ class View:
                 facts[EVENTS] = 0
             if reason == DONE:
                 break
+            if self.bound.open:
+                self.bound.move(self, batch, live)
         if window.keeps == LATER:
             newest = store.slots["serial"][store.there]
             batch.alive[newest[newest >= batch.serial] - batch.serial] = True
@@ -164,6 +169,10 @@ class View:
             events.stamp[:] = scores.ties
         return events, scores
 
+    def clear_bound(self) -> None:
+        """Know the aggregates of all objects; no batch is open."""
+        clear(self, _silent(_NONE, _NONE, _NONE, _NONE, np.empty((0, self.measures.columns))))
+
     def rank_all(self) -> None:
         """Rank all objects by what is kept of them, as if for the first time."""
         slots = np.flatnonzero(self.store.there)
@@ -187,23 +196,7 @@ class View:
     def refill(self, groups: Ints, slots: Ints, stamps: Ints, serials: Ints, values: Floats) -> None:
         """Take rows that are valid, the oldest first, into a new view; slots: -1 for those without an object."""
         store = self.store
-        batch = Batch(
-            rows=serials - SILENT,
-            groups=groups,
-            slots=slots,
-            stamps=stamps,
-            now=np.zeros(len(serials), np.int64),
-            values=values,
-            eligible=slots >= 0,
-            ids=np.arange(len(serials)),
-            deletes=_NO,
-            joined=_NO,
-            replaced=np.empty(len(serials), np.int64),
-            weights=_NONE,
-            alive=_NO,
-            serial=SILENT,
-            clock=0,
-        )
+        batch = _silent(groups, slots, stamps, serials, values)
         store.prepare(values, late=True)
         if store.mode == KEYED:
             store.places = np.full(len(serials), -1, np.int32)
@@ -234,6 +227,27 @@ def batch_of(arrivals: Arrivals, measures: Measures, alive: Any, deletes: Any) -
         alive=alive,
         serial=arrivals.serial,
         clock=arrivals.clock,
+    )
+
+
+def _silent(groups: Ints, slots: Ints, stamps: Ints, serials: Ints, values: Floats) -> Batch:
+    """Rows that have been there before."""
+    return Batch(
+        rows=serials - SILENT,
+        groups=groups,
+        slots=slots,
+        stamps=stamps,
+        now=np.zeros(len(serials), np.int64),
+        values=values,
+        eligible=slots >= 0,
+        ids=np.arange(len(serials)),
+        deletes=_NO,
+        joined=_NO,
+        replaced=np.empty(len(serials), np.int64),
+        weights=_NONE,
+        alive=_NO,
+        serial=SILENT,
+        clock=0,
     )
 
 

@@ -98,7 +98,8 @@ class IncompleteAdapter(Adapter):
         from skyband.engines.incomplete.register import Register
 
         timed = self.timed and not self.endless
-        return Register(self.specs(unit)[0].length, timed=timed, most=self.example.most_rows)
+        by_part, most = bool(self.example.any_parts), self.example.most_rows
+        return Register(self.specs(unit)[0].length, timed=timed, most=most, by_part=by_part)
 
     def keys(self, scores: Floats) -> Floats:
         """Rows bring values of parts, whichever score is best."""

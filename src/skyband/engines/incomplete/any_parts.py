@@ -84,7 +84,7 @@ class AnyParts(LinkedRows):
         moved = self.codes.keep(np.unique(parts if lines is None else np.concatenate([parts, lines["part"]])))
         self.rows["part"][rows] = moved[parts]
         if lines is not None:
-            lines["part"], lines["seen"] = moved[lines["part"]], -1
+            self.register.rename_parts(moved)
 
     def snapshot(self, groups: Ints) -> dict[str, tuple[Records, Ints]]:
         """Besides: the names of the parts of each group; rows have their numbers there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from skyband.engines.incomplete.kernels.batches import (
     OBJECT_COUNT,
     ROW_COUNT,
     TOTAL,
+    TOTALS,
     TOUCHED,
 )
 from skyband.engines.incomplete.kernels.combine import score_of
@@ -230,11 +232,12 @@ def _value(engine: LinkedRows, valid: list[int], part: int) -> float:
         return float(engine.combination.lows[part])
     if engine.repeat in (MOST, ALL_MOST, LAST_MOST):
         return max(values)
-    if engine.repeat in (TOTAL, ALL_TOTAL, LAST_TOTAL):
-        total = values[0]
-        for value in values[1:]:
-            total += value
-        return total
+    if engine.repeat in TOTALS:
+        exact = sum(map(Fraction, values), Fraction(0))
+        try:
+            return float(exact)
+        except OverflowError:
+            return np.inf if exact > 0 else -np.inf
     return values[-1]
 
 

@@ -4,8 +4,8 @@ It serves `repeat=` as it is: then a part may return with its highest value at a
 SLA, APPROX and BUDGET are built on it: they add lists, or say which rows to drop. Queries that differ in k and in the
 length of their window share it.
 
-Cost: kernels/linked_steps.py. Keeps all valid rows; of `last` one for each part, of `max` those without a newer one
-that is as large.
+Cost: kernels/linked_steps.py; what expires is taken away from a sum, which is exact. Keeps all valid rows; of `last`
+one for each part, of `max` those without a newer one that is as large.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from skyband.engines.arena import recast
-from skyband.engines.contract import Answer, Changes, Ints, Spec
+from skyband.engines.contract import Answer, Arrivals, Changes, Floats, Ints, Spec
 from skyband.engines.grouped import changes_of
 from skyband.engines.incomplete.base import (
     BEGINNING,
@@ -42,15 +42,16 @@ from skyband.engines.incomplete.kernels.batches import (
     FACTS,
     FREE_OBJECT,
     FREE_ROW,
+    LOWEST_BIT,
     MEMBERS_USED,
     MOST,
-    NOWHERE,
     OBJECT_COUNT,
     OBJECTS,
     PRUNE,
     ROW_COUNT,
     RUNS,
     STORED_ROW,
+    TOTALS,
     VISIT,
     WAITING,
     WRITTEN,
@@ -59,7 +60,6 @@ from skyband.engines.incomplete.kernels.batches import (
 )
 from skyband.engines.incomplete.kernels.linked_batches import decide, flush, index_objects, rebuild, survey, take_rows
 from skyband.engines.incomplete.kernels.linked_store import (
-    FRONT,
     GROUP,
     OBJECT,
     REPORTED,
@@ -68,10 +68,11 @@ from skyband.engines.incomplete.kernels.linked_store import (
     STORED_GROUP,
     Store,
 )
-from skyband.engines.incomplete.pools import chain, with_free
+from skyband.engines.incomplete.pools import chain, empty_fronts, wide_enough, with_free
 from skyband.engines.incomplete.register import ENTRY
 from skyband.engines.invariants import are_counts, require
 from skyband.kernels.records import BITS, CHANGE, NEVER
+from skyband.kernels.sums import LOWEST
 
 SMALLEST = 64  # capacity for rows and for objects at first
 PARTS_OF_ROW = ("value", "stamp", "serial", "part")
@@ -87,9 +88,10 @@ class LinkedRows(IncompleteEngine):
         self.facts[FREE_ROW] = self.facts[FREE_OBJECT] = -1
         self.rows, self.objects = np.zeros(0, ROW), np.zeros(0, OBJECT)
         self.scores, self.reported, self.values = np.zeros(0, SCORE), np.zeros(0, REPORTED), np.zeros(0)
+        self.sums, self.high = np.zeros((1, 2 if self.repeat in TOTALS else 0), np.int64), LOWEST
         self.table = np.full(4, -1, np.int32)
         self.order, self.members = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        self.groups, self.fronts = np.zeros(0, GROUP), np.zeros(0, FRONT)
+        self.groups, self.fronts = np.zeros(0, GROUP), empty_fronts(0)
         self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self._add_capacity(SMALLEST, SMALLEST)
 
@@ -101,6 +103,7 @@ class LinkedRows(IncompleteEngine):
             self.scores,
             self.reported,
             self.values,
+            self.sums,
             self.table,
             self.order,
             self.groups,
@@ -138,6 +141,7 @@ class LinkedRows(IncompleteEngine):
         self.scores = np.concatenate([self.scores, np.zeros(V * objects, SCORE)])
         self.reported = np.concatenate([self.reported, np.zeros(V * objects, REPORTED)])
         self.values = np.concatenate([self.values, np.zeros(V * objects * self.d)])
+        self.sums = np.concatenate([self.sums, np.zeros((V * objects * self.d, self.sums.shape[1]), np.int64)])
         self._fit(len(self.objects))
         self.touched = np.zeros(len(self.objects), np.int32)
         self.waiting = np.concatenate([self.waiting, np.zeros(objects, np.int32)])
@@ -166,9 +170,20 @@ class LinkedRows(IncompleteEngine):
             groups["limit"], groups["now"] = self.least, BEGINNING
             groups["start"] = groups["head"] = len(self.order)
             self.groups = np.concatenate([self.groups, groups])
-            self.fronts = np.concatenate([self.fronts, _empty_fronts(more * len(self.views))])
+            self.fronts = np.concatenate([self.fronts, empty_fronts(more * len(self.views))])
 
     # --- the stream
+
+    def take(self, arrivals: Arrivals) -> Changes:
+        self._fit_sums(arrivals.keys)
+        return super().take(arrivals)
+
+    def _fit_sums(self, values: Floats) -> None:
+        """Give sums the words that they need with these values among them."""
+        if self.repeat not in TOTALS:
+            return
+        lowest, most = int(self.facts[LOWEST_BIT]), int(self.facts[ROW_COUNT]) + len(values)
+        self.sums, self.facts[LOWEST_BIT], self.high = wide_enough(self.sums, lowest, self.high, values, most)
 
     def _kernel(self, batch: Batch, visits: Records, output: Output) -> int:
         reason: int = take_rows(self.store, self.combination, self.kernel_queries, visits, batch, output)
@@ -224,6 +239,7 @@ class LinkedRows(IncompleteEngine):
         was_in = self.objects["group"].astype(np.int64)
         self.scores, self.reported = fresh.reshape(-1), np.zeros(fresh.size, REPORTED)
         self.values = np.zeros(len(self.scores) * self.d)
+        self.sums = np.zeros((len(self.values) + 1, self.sums.shape[1]), np.int64)
         if self.register is not None:
             self.register.shorten(int(self.views["length"].max()))
         self._rebuild(now)
@@ -289,7 +305,7 @@ class LinkedRows(IncompleteEngine):
         self._drop_dead()
         V, now = len(self.views), now[: len(self.groups)]
         self.groups["now"] = np.maximum(self.groups["now"], now)
-        self.fronts = _empty_fronts(V * len(self.groups))
+        self.fronts = empty_fronts(V * len(self.groups))
         self.facts[MEMBERS_USED] = 0
         most = 8 * (int(self.views["most"].max()) + 8)
         self.members = np.zeros(V * int(np.minimum(most, 8 * self.groups["size"] + 32).sum()), np.int32)
@@ -361,6 +377,7 @@ class LinkedRows(IncompleteEngine):
         self.objects["group"][: len(names)] = np.repeat(np.arange(len(packs)), counts)
         self.scores[: len(scores)], self.reported[: len(reported)] = scores, reported
         self.facts[OBJECT_COUNT], self.facts[ROW_COUNT] = len(names), len(rows)
+        self._fit_sums(rows["value"])
         self._index(len(self.table))
         self.groups = packs.copy().view(GROUP)
         self.groups["start"] = self.groups["head"] = np.cumsum(sizes) - sizes
@@ -368,9 +385,8 @@ class LinkedRows(IncompleteEngine):
         self.order = np.arange(len(rows), dtype=np.int32)
         if self.register is not None:
             entries, lots = recast(state["register"], ENTRY), state["lots"]
-            require(
-                len(lots) == len(packs) and are_counts(lots, len(entries)), "groups have their part of the register"
-            )
+            complete = len(lots) == len(packs) and are_counts(lots, len(entries))
+            require(complete, "groups have their part of the register")
             if not trusted:
                 check_register(self, entries, lots, rows, sizes, names, counts)
             self.register.restore(entries, lots)
@@ -382,9 +398,3 @@ class LinkedRows(IncompleteEngine):
         check_answers(self, now)
         if deep:
             check_linked_rows(self)
-
-
-def _empty_fronts(size: int) -> Records:
-    fronts = np.zeros(size, FRONT)
-    fronts["score"], fronts["stamp"], fronts["serial"], fronts["changed"] = -np.inf, NOWHERE, NOWHERE, NEVER
-    return fronts

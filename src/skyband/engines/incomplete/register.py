@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Bools, Ints
 from skyband.engines.incomplete.kernels.register import (
+    BY_PART,
     LINE,
     NEXT,
     SIZE,
@@ -27,15 +28,19 @@ ENTRY = np.dtype([("name", "i8"), ("stamp", "i8"), ("group", "i4"), ("part", "i4
 
 
 class Register:
-    """The valid rows of every group, by id and part; all queries have one length of window."""
+    """The valid rows of every group, by id and part; all queries have one length of window.
 
-    def __init__(self, length: int, *, timed: bool, most: int = 1) -> None:
+    by_part: an id may have any number of parts, and nobody asks for the object of its last row.
+    """
+
+    def __init__(self, length: int, *, timed: bool, most: int = 1, by_part: bool = False) -> None:
         self.length, self.timed, self.most = length, timed, most
         self.links = np.empty(0, np.int32)  # of the batch validated last
         self._before: tuple[Log, int] | None = None  # the log before that batch and its size, until the batch is taken
         self._last = 0  # no line before it is of the batch validated last
         self._ended = -1  # where that log ended when another was begun within the batch; -1: none was
-        self.log = _empty_log(SMALLEST)
+        self.by_part = by_part
+        self.log = self._empty_log(SMALLEST)
 
     @property
     def size(self) -> int:
@@ -72,10 +77,22 @@ class Register:
 
     def _renew(self, lines: Records, capacity: int, bounds: Ints) -> None:
         """Begin a log with what has not expired, at most half full. bounds: by group."""
-        self.log = _empty_log(max(capacity, 1 << (len(lines) - 1).bit_length()))
+        self.log = self._empty_log(max(capacity, 1 << (len(lines) - 1).bit_length()))
         copy_valid(lines, bounds, self.log)
         if 2 * self.size > len(self.log.lines):
             self._renew(lines, 2 * len(self.log.lines), bounds)
+
+    def _empty_log(self, capacity: int) -> Log:
+        facts = np.zeros(3, np.int64)
+        facts[BY_PART] = self.by_part
+        return Log(np.empty(capacity, LINE), np.full(capacity, -1, np.int32), facts)
+
+    def rename_parts(self, moved: Ints) -> None:
+        """Parts have other numbers; moved: by old number. What was validated has been taken."""
+        lines = self.log.lines[: self.size]
+        lines["part"], lines["seen"] = moved[lines["part"]], -1
+        groups = 1 + int(lines["group"].max(initial=-1))
+        self._renew(lines, len(self.log.lines), np.full(groups, np.iinfo(np.int64).min))
 
     def keep(self) -> None:
         """What was validated is taken."""
@@ -137,7 +154,3 @@ class Register:
     @property
     def nbytes(self) -> int:
         return int(self.log.lines.nbytes + self.log.heads.nbytes)
-
-
-def _empty_log(capacity: int) -> Log:
-    return Log(np.empty(capacity, LINE), np.full(capacity, -1, np.int32), np.zeros(2, np.int64))

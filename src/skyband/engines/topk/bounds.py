@@ -7,11 +7,13 @@ parts are computed once, and x*x is a square: else an interval for x would not k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from skyband.engines.contract import Floats, Scorings
 from skyband.engines.topk.kernels import bounds as kernels
+from skyband.engines.topk.kernels.typed_scores import CHUNK, EXACT, score_rows
 from skyband.engines.topk.kernels.window_state import Programs
 from skyband.engines.topk.scorings import OverAxes
 from skyband.query.expressions import Expression, Kind, Node, kind_of, parse, recognise
@@ -59,6 +61,28 @@ def programs_of(expressions: Sequence[Expression], axes: Sequence[str]) -> Progr
     """The programs of expressions over these columns, all of numbers."""
     writers = [_Writer(expression.tree, axes) for expression in expressions]
     return _made([one.steps for one in writers], [one.registers for one in writers])
+
+
+@lru_cache(maxsize=16)
+def _exact_programs(texts: tuple[str, ...], axes: tuple[str, ...]) -> Programs | None:
+    """The programs of expressions that are computed by rounded operations only; None: some are not."""
+    programs = programs_of([parse(text) for text in texts], axes)
+    written = np.arange(programs.code.shape[1]) < programs.steps[:, None]
+    exact = bool(np.isin(programs.code[..., 0][written], EXACT).all()) and not programs.odd.any()
+    return programs if exact else None
+
+
+def scores_together(texts: tuple[str, ...], axes: tuple[str, ...], columns: Sequence[Floats]) -> Floats | None:
+    """The scores of rows by expressions, a row of them for each, from columns without NaN or null.
+
+    None: some row has no score by one of them, or an expression is not made of rounded operations.
+    """
+    programs = _exact_programs(texts, axes)
+    if programs is None:
+        return None
+    scores = np.empty((len(texts), len(columns[0])))
+    values = np.empty((programs.low.shape[1], CHUNK))
+    return scores if score_rows(programs, np.stack(columns), values, scores) else None
 
 
 def ways_of(expression: Expression, axes: Sequence[str], *, turned: bool) -> Floats:

@@ -16,7 +16,8 @@ from skyband.kernels.records import NEVER, OBJECT
 
 Records = NDArray[Any]
 MOST = 4096  # lanes of a chunk: their state fits in a cache, and one that grows is copied in no time
-KEPT_RANGES = 16  # numbers of a lane's ranges of cells; where there are more they are found anew for each block
+KEPT_RANGES = 1 << 16  # numbers of a chunk's ranges of cells; where a lane has more they are found anew for each block
+FEWEST, LARGEST = 16, 256  # of these, for a lane
 
 
 def new_lanes(columns: SlotColumns, slots: Ints, birth: int) -> Records:
@@ -53,7 +54,7 @@ class Chunk:
         self.lanes = np.zeros(0, LANE)
         self.points, self.weights = np.empty((0, shape.d)), np.empty((0, shape.d if shape.weighted else 0))
         self.lows, self.highs = np.empty((0, boxes)), np.empty((0, boxes))
-        self.ranges = np.empty((0, KEPT_RANGES), np.int32)
+        self.ranges = np.empty((0, LARGEST), np.int32)
         self.objects = np.empty(0, OBJECT)
         self.tally = np.zeros(2, np.int64)
 
@@ -90,6 +91,9 @@ class Chunk:
         if size <= len(self.lanes):
             return
         room = min(self.most, max(size, 2 * len(self.lanes)))
+        width = min(LARGEST, max(FEWEST, KEPT_RANGES // room))
+        self.in_use["counts"][self.in_use["counts"] > width] = STALE
+        self.ranges = self.ranges[:, :width]
         for name in self.arrays:
             old: Records = getattr(self, name)
             new = np.zeros((room, *old.shape[1:]), old.dtype)

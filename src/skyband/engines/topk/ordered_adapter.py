@@ -154,6 +154,11 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
         whole = plain_column(part)
         scored.reject(f"{part.label} {'has no value' if whole is None else 'is NaN'}", null)
 
+    def learn(self, validated: Validated) -> None:
+        for i, column in enumerate(validated.scored.keys or []):
+            if pa.types.is_null(self.key_types[i]):
+                self.key_types[i] = column.type
+
     def more_columns(self, push: Push, validated: Validated) -> dict[str, Any]:
         """The keys of the rows of a push, to be kept and reported."""
         if not self.labels:
@@ -161,9 +166,6 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
         keys = validated.scored.keys
         if keys is None:  # time moves on alone
             keys = [pa.nulls(push.batch.rows, type_) for type_ in self.key_types]
-        for i, column in enumerate(keys):
-            if pa.types.is_null(self.key_types[i]):
-                self.key_types[i] = column.type
         return {key_name(i): column for i, column in enumerate(keys)}
 
     # --- labels

@@ -29,6 +29,7 @@ Records = NDArray[Any]
 BUFFER = 1 << 14  # arrivals of a history, at least: where a stream drifts, what a slot lacks is then found in it
 EACH = 100  # and for each slot
 LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
+BANDS = 256  # of points near each other
 FEW = 16  # fewer slots look at every arrival
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
@@ -52,8 +53,7 @@ class Pool(RecentArrivals):
 
     def join(self, columns: SlotColumns, slots: Ints, birth: int) -> tuple[Ints, Ints]:
         """Take these slots; returns the chunk and the lane of each."""
-        lanes, order = new_lanes(columns, slots, birth), self._by_place(columns)
-        chunk_of, lane_of = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
+        order, places = self._by_place(columns), np.empty(len(slots), np.int64)
         low = 0
         while low < len(slots):
             if not self.roomy:
@@ -62,13 +62,14 @@ class Pool(RecentArrivals):
             number = next(iter(self.roomy))
             chunk = self.chunks[number]
             here = order[low : low + chunk.room]
-            lane_of[here] = chunk.join(columns.take(here), lanes[here])
-            chunk_of[here] = number
+            mine = columns.take(here)
+            lanes = new_lanes(mine, slots[here], birth)  # of a chunk, so that a cache holds them
+            places[here] = (number << 32) | chunk.join(mine, lanes)
+            self._measure(lanes)
             low += len(here)
             if not chunk.room:
                 del self.roomy[number]
-        self._measure(lanes)
-        return chunk_of, lane_of
+        return places >> 32, places & 0xFFFFFFFF
 
     def adopt(self, columns: SlotColumns, lane: Records, kept: Records) -> tuple[int, int]:
         """Take one slot with the objects of its run; returns its chunk and lane."""
@@ -82,14 +83,12 @@ class Pool(RecentArrivals):
         return int(number), int(s)
 
     def _by_place(self, columns: SlotColumns) -> Ints:
-        """An order in which slots with points near each other come together, where there are many."""
+        """An order in which slots with points near each other come together, where there are many: O(1) each."""
         if len(columns) <= MOST or self.shape.d < 2:
             return np.arange(len(columns))
-        strips = max(1, round((len(columns) / MOST) ** 0.5))
-        first = np.argsort(columns.points[:, 0], kind="stable")
-        strip = np.empty(len(columns), np.int64)
-        strip[first] = np.arange(len(columns)) * strips // len(columns)
-        return np.lexsort((columns.points[:, 1], strip))
+        strips = min(BANDS, max(1, round((len(columns) / MOST) ** 0.5)))
+        cell = _parts(columns.points[:, 0], strips) * BANDS + _parts(columns.points[:, 1], BANDS)
+        return np.argsort(cell.astype(np.uint16), kind="stable")  # 16 bits are sorted by their digits
 
     def leave(self, chunk: int, lanes: Ints) -> None:
         """Free these lanes of a chunk."""
@@ -391,3 +390,9 @@ class Pool(RecentArrivals):
 def class_of(lengths: Ints) -> Ints:
     """The class of windows of these lengths: those of one class differ by less than four times."""
     return np.floor(np.log2(np.maximum(lengths, 1).astype(np.float64)) / 2).astype(np.int64)
+
+
+def _parts(values: NDArray[np.float64], parts: int) -> Ints:
+    """For each value in which of so many parts it lies, which have about as many values each."""
+    sample = np.sort(values[:: max(1, len(values) // (32 * parts))])
+    return np.searchsorted(sample[np.arange(1, parts) * len(sample) // parts], values, "right")

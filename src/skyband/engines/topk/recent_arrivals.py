@@ -162,7 +162,7 @@ class RecentArrivals:
                 only = segments.copy()
                 only["cells"][np.setdiff1d(np.arange(len(segments)), due)] = -1
                 longest = int((segments["end"] - segments["begin"])[due].max())
-                sort_segments(self.history(only), self.grid, first, np.empty(longest, np.int64))
+                sort_segments(self.history(only), self.grid, first, np.empty(longest))
         return segments
 
 

@@ -199,9 +199,23 @@ def scores_of(batch: Batch, texts: list[str]) -> list[Scored]:
     """The scores of rows by these expressions."""
     what = ("expressions", *texts)
     if what not in batch.memo:
-        batch.memo[what] = [score(batch, text) for text in texts]
+        batch.memo[what] = _scores_together(batch, texts) or [score(batch, text) for text in texts]
     found: list[Scored] = batch.memo[what]
     return found
+
+
+def _scores_together(batch: Batch, texts: list[str]) -> list[Scored] | None:
+    """The same by one kernel, where every row has a score by each of them; None: they are to be scored one by one."""
+    from skyband.engines.topk.bounds import scores_together  # it loads kernels, which a plan needs not
+
+    axes = OverAxes(texts[0]).columns
+    columns = [batch.operand(name).values for name in axes]
+    if not batch.rows or any(batch.beyond(name) is not None for name in axes):
+        return None
+    if any(column.dtype != np.float64 or np.isnan(column).any() for column in columns):
+        return None
+    scores = scores_together(tuple(texts), axes, columns)
+    return None if scores is None else [Scored(key) for key in scores]
 
 
 def must_part(batch: Batch, texts: list[str], axes: tuple[str, ...]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from skyband.engines.contract import Floats, Ints
 
 
@@ -36,4 +38,10 @@ class SlotColumns:
 
     def take(self, rows: Any) -> SlotColumns:
         """Some of the rows."""
-        return SlotColumns(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return SlotColumns(*(_rows_of(getattr(self, name), rows) for name in self.__dataclass_fields__))
+
+
+def _rows_of(values: Any, rows: Any) -> Any:
+    """These rows; `take` is many times as fast for rows of several numbers, and copies arrays without strides."""
+    by_place = isinstance(rows, np.ndarray) and rows.dtype != np.bool_
+    return values.take(rows, axis=0) if by_place and values.ndim > 1 else values[rows]

@@ -103,7 +103,8 @@ class Slots:
             here = np.flatnonzero(classes == number)
             if number not in self.pools:
                 self.pools[number] = self.new_pool()
-            chunks, lanes = self.pools[number].join(columns.take(here), slots[here], serial)
+            mine = columns if len(here) == m else columns.take(here)
+            chunks, lanes = self.pools[number].join(mine, slots[here], serial)
             self.slots["pool"][slots[here]] = number
             self.slots["chunk"][slots[here]], self.slots["lane"][slots[here]] = chunks, lanes
         return slots

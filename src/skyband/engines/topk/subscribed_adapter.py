@@ -23,7 +23,7 @@ from skyband.errors import BatchError, QueryError
 from skyband.query.expressions import columns_in
 from skyband.query.expressions.evaluation import evaluate
 from skyband.query.validation import whole_number
-from skyband.tables.columns import as_arrow, distinct
+from skyband.tables.columns import as_arrow
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
 from skyband.tables.scores import Scored, Validated, reject_beyond
@@ -144,8 +144,7 @@ class SubscribedAdapter(SubscribedSlots):
         if kind == "boolean":
             values = operand.values.astype(np.float64)
         else:
-            words, places = distinct(batch.array(name))
-            values = np.array([*(float(self.words[name].get(word, -1)) for word in words), 0.0])[places]
+            values = self.row_codes(name, batch.array(name))
         return values if operand.valid is None else np.where(operand.valid, values, np.nan)
 
     # --- a push

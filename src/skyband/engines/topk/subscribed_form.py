@@ -89,7 +89,7 @@ class SlotForm:
             if one.op in ("=", "<", "<="):
                 high = np.nextafter(bound, -np.inf) if one.op == "<" else bound
                 highs[:, j] = np.minimum(highs[:, j], high)
-        k = numbers(self.k).astype(np.int64) if isinstance(self.k, Each) else np.full(rows, self.k, np.int64)
+        k = numbers(self.k).astype(np.int64) if isinstance(self.k, Each) else np.broadcast_to(np.int64(self.k), rows)
         points = [numbers(one) for one in self.points]
         weights = [numbers(one) for one in self.weights]
         return SlotColumns(

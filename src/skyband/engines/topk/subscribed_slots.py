@@ -15,6 +15,7 @@ from skyband.engines.numbering import Start
 from skyband.engines.topk.adapter import TopKAdapter
 from skyband.engines.topk.slot_columns import SlotColumns
 from skyband.engines.topk.slot_table import SlotTable
+from skyband.engines.topk.slot_words import Words, are_words, numbers_in_use
 from skyband.engines.topk.subscribed_form import SlotForm
 from skyband.query.kinds import TopK
 from skyband.query.options import Options
@@ -45,7 +46,7 @@ class SubscribedSlots(TopKAdapter):
         self.where = None  # see `validate`
         self.form, self.kinds = form, kinds
         self.columns = form.attributes[: len(form.points)]
-        self.words: dict[str, dict[str, int]] = {column: {} for column, kind in kinds.items() if kind == "string"}
+        self.words = {column: Words() for column, kind in kinds.items() if kind == "string"}
         self.table = SlotTable()
         self.waiting: list[tuple[Ints, SlotColumns, int]] = []  # entries, columns, next number: until the first arrival
         self.unit: int | None = None  # of time, once the engine is there
@@ -66,8 +67,21 @@ class SubscribedSlots(TopKAdapter):
         if self.kinds[column] == "boolean":
             return np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
         words, places = distinct(values)
+        return np.array(self.words[column].numbers(words))[places]
+
+    def row_codes(self, column: str, values: Any) -> Floats:
+        """The same of rows; null is any number."""
         known = self.words[column]
-        return np.array([float(known.setdefault(word, len(known))) for word in words])[places]
+        if len(known.codes) > known.most and self.engine is not None:
+            known.keep(self._codes_in_use(self.form.attributes.index(column)))
+        words, places = distinct(values)
+        return np.array([*known.numbers(words), 0.0])[places]
+
+    def _codes_in_use(self, attribute: int) -> Floats:
+        taken, lows = self.table.taken, self.table.columns.lows
+        waiting = [columns.lows for _, columns, _ in self.waiting]
+        history = [pool.data[attribute, pool.here] for pool in self.slots.pools.values()]
+        return numbers_in_use(history, *(one[:, attribute] for one in (lows[taken], *waiting)))
 
     def slot_columns(self, values: dict[str, Any], lengths: Ints) -> SlotColumns:
         """Subscriptions with these values as columns."""
@@ -207,7 +221,7 @@ class SubscribedSlots(TopKAdapter):
     # --- snapshots
 
     def extra_facts(self) -> dict[str, Any]:
-        words = {name: list(words) for name, words in self.words.items()}
+        words = {name: words.facts for name, words in self.words.items()}
         facts = {"kinds": self.kinds, "words": words, "wild": self.wild}
         if self.engine is None:
             waiting = [(of.tolist(), number) for of, _, number in self.waiting]
@@ -219,11 +233,12 @@ class SubscribedSlots(TopKAdapter):
         entries, numbers, words = facts["entries"], facts["numbers"], facts["words"]
         fit = all(map(_is_whole, entries)) and len({*entries} - {-1}) == sum(one >= 0 for one in entries)
         fit = fit and words.keys() == self.words.keys() and facts["kinds"] == self.kinds
-        fit = fit and all(len({*known}) == len(known) and all(map(_is_text, known)) for known in words.values())
+        fit = fit and all(map(are_words, words.values()))
         fit = fit and all(len(one) == len(entries) and all(map(_is_whole, one)) for one in numbers)
         fit = fit and _is_whole(facts["wild"])
         require(fit, "subscriptions have slots")
-        self.words = {name: {word: i for i, word in enumerate(known)} for name, known in words.items()}
+        for name, known in words.items():
+            self.words[name].restore(known)
         self._stored, self.wild = facts, facts["wild"]
 
     def restore_columns(self, entries: Ints, columns: SlotColumns, unit: int | None) -> None:
@@ -247,7 +262,3 @@ class SubscribedSlots(TopKAdapter):
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)

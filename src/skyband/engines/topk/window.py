@@ -213,7 +213,7 @@ class Store:
             merge_lists(self.window, self.sorted_lists)
             self.recent = np.empty(max(SMALLEST, self.live // RECENT_SHARE), np.int32)
         else:
-            most = max(self.queries.capacity, len(self.slots) + 1)
+            most = max(self.queries.capacity, len(self.slots)) + 1  # an arrival takes a place before the oldest leaves
             if self.counters[OUTSIDE] > self.counters[LIMIT] or self.counters[SKEW] == 0:
                 self.build_grid()
         if self.counters[FREE] < 0:

@@ -140,7 +140,9 @@ class WindowAdapter(IdCodes, TopKAdapter):
             return numbers
         if not batch.rows:
             return (*numbers, *(np.empty(0) for _ in self._texts))
-        return (*numbers, *(self.keys(one.key[rows]) for one in scores_of(batch, self._texts)))
+        all_rows = len(rows) == batch.rows  # then nothing is copied
+        keys = [one.key if all_rows else one.key[rows] for one in scores_of(batch, self._texts)]
+        return (*numbers, *map(self.keys, keys))
 
     def must_split(self, batch: Batch) -> bool:
         return must_part(batch, self._asked, self.by.columns) if self.typed else super().must_split(batch)

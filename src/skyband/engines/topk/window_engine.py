@@ -114,7 +114,7 @@ class Windowed:
             if more > 0:
                 self.places = np.concatenate([self.places, np.full(more + len(self.places) // 2, -1, np.int32)])
         stream = Stream(
-            data=np.ascontiguousarray(data[chosen]),
+            data=data if arrivals.total == 1 and len(chosen) == len(data) else data[chosen],
             stamps=arrivals.stamps[chosen],
             now=arrivals.rows[chosen] if keyed else arrivals.now[chosen],
             rows=arrivals.rows[chosen],

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from skyband.errors import QueryError
-from skyband.query.aggregates import By, Expressions, id_key, mentioned, read
+from skyband.query.aggregates import ALLOWED, By, Expressions, id_key, mentioned, read
 from skyband.query.expressions import parse
 from skyband.query.sql.text import expression, name
 from skyband.query.sql.tokens import Cursor, Word
@@ -44,7 +44,7 @@ def _item(words: Cursor) -> Item:
     if first.kind == "name" and (following.text == "," or following.upper in ("FROM", "AS")):
         text = column = words.next().text  # `false` is a column
     else:
-        text = words.expression(check=checked)
+        text = words.expression(check=checked_in_groups if is_grouped(words, []) else checked)
         tree = None if mentioned(text) else parse(text).tree
         column = str(tree.value) if tree is not None and tree.op == "column" else None
     named = words.accept("AS") or not (words.word.text == "," or words.follows("FROM"))
@@ -54,6 +54,20 @@ def _item(words: Cursor) -> Item:
 def checked(text: str) -> None:
     """Refuse what is neither an expression over aggregates nor one over a row."""
     _ = parse(text) if mentioned(text) is None else _read(text)
+
+
+def checked_in_groups(text: str) -> None:
+    """The same in a sentence that groups rows."""
+    try:
+        checked(text)
+    except QueryError as error:
+        raise _with_aggregates(error, text) from None
+
+
+def _with_aggregates(error: QueryError, text: str) -> QueryError:
+    """The error; of a function that is unknown it names the aggregates too."""
+    unknown = "is not allowed in an expression" in error.said
+    return QueryError(f"{error.said} {ALLOWED}", text, error.at) if unknown else error
 
 
 def checked_condition(text: str, items: list[Item]) -> None:
@@ -70,8 +84,11 @@ def checked_condition(text: str, items: list[Item]) -> None:
 
 def checked_score(text: str) -> None:
     """Refuse what is neither an expression over aggregates nor a name, which may be of a group's column or an item."""
-    if _is_name(text):
-        return
+    try:
+        if _is_name(text):
+            return
+    except QueryError as error:
+        raise _with_aggregates(error, text) from None
     if mentioned(text) is None and not text.isdecimal():
         raise QueryError(_no_aggregate(text), text, 0)
     _ = text.isdecimal() or read(text)

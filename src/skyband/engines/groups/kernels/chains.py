@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skyband.engines.groups.kernels.state import CHAIN, Batch, State, Window
+from skyband.engines.groups.kernels.state import CHAIN, HOT, Batch, State, Window
 from skyband.kernels.compile import close, uncounted
 
 
@@ -40,10 +40,18 @@ def add_by_age(state: State, chain: int, s: int, r: int) -> None:
 
 @uncounted
 def add_monotone(state: State, window: Window, batch: Batch, m: int, s: int, r: int) -> None:
-    """Put a row into the chain of the largest, if no newer one is as large; older ones that are no larger go."""
+    """Put a row into the chain of the largest, if no newer one is as large; older ones that are no larger go.
+
+    Below the bound it waits, and its columns are kept.
+    """
     links, ends = state.links, state.ends
     chain, column = state.measures[m]["chain"], state.measures[m]["column"]
-    value = state.values[r, column]
+    value, empty = state.values[r, column], ends[s, 2 * chain] < 0
+    if value < state.bound[0]:
+        if empty:
+            state.slots[s]["cold"] = 1
+        note(window, batch, state.rows[r]["serial"], True)
+        return
     newer, older = -1, ends[s, 2 * chain + 1]
     while older >= 0 and is_newer(state, older, r):
         newer, older = older, links[older, 2 * chain]
@@ -59,6 +67,9 @@ def add_monotone(state: State, window: Window, batch: Batch, m: int, s: int, r: 
         note(window, batch, state.rows[r]["serial"], True)
     if older < 0:
         pick(state, m, s, r)
+        if empty:
+            state.slots[s]["cold"] = 0
+            state.facts[HOT] += 1
 
 
 @uncounted
@@ -73,6 +84,8 @@ def leave_monotone(state: State, window: Window, batch: Batch, m: int, s: int, r
         note(window, batch, state.rows[r]["serial"], False)
     if newer < 0:
         ends[s, 2 * chain + 1] = -1
+        state.slots[s]["cold"] = state.slots[s]["count"] > 0  # others are below the bound
+        state.facts[HOT] -= 1
     else:
         links[newer, 2 * chain] = -1
         pick(state, m, s, newer)

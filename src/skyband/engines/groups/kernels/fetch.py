@@ -22,6 +22,12 @@ def fetch_object(state: State, live: Live, s: Any) -> None:
 
 
 @close
+def fetch_slot(state: State, s: Any) -> None:
+    """Fetch the little that rows of a cold object read."""
+    prefetch(state.slots, s, 0)
+
+
+@close
 def fetch_row(state: State, r: Any) -> None:
     """Fetch what is kept of a row."""
     prefetch(state.rows, r, 0)

@@ -27,11 +27,13 @@ from skyband.engines.groups.kernels.state import (
     FADED,
     FIRST,
     FREE,
+    HOT,
     KEYED,
     LAST,
     LEVEL,
     LIVE,
     MOST,
+    MOST_HOT,
     NEWEST,
     OBJECTS,
     STEP,
@@ -45,9 +47,9 @@ from skyband.engines.groups.kernels.state import (
     State,
     Window,
 )
-from skyband.engines.groups.kernels.sums import add, power_of_two, rounded
 from skyband.engines.groups.kernels.values import add_value, leave_value
 from skyband.kernels.compile import close, uncounted
+from skyband.kernels.sums import add, power_of_two, rounded
 
 
 @close
@@ -131,7 +133,7 @@ def leave(state: State, window: Window, batch: Batch, s: Any, r: Any) -> None:
         newest = state.ends[s, 2 * window.ages + 1]
         slot["stamp"], slot["serial"] = state.rows[newest]["stamp"], state.rows[newest]["serial"]
     if slot["count"] == 0:
-        slot["gone"] = 1
+        slot["gone"], slot["cold"] = 1, 0
         state.facts[OBJECTS] -= 1
     for m in range(len(state.measures)):
         one = state.measures[m]
@@ -231,8 +233,8 @@ def absorb(state: State, window: Window, batch: Batch, s: Any, i: Any) -> None:
 
 @close
 def decider_of(state: State, window: Window, s: Any) -> Any:
-    """The row that decides the kept columns of an object; -1: it has none."""
-    if state.slots[s]["count"] == 0:
+    """The row that decides the kept columns of an object; -1: it has none, or none above the bound."""
+    if state.slots[s]["count"] == 0 or state.slots[s]["cold"] != 0:
         return np.int64(-1)
     if window.decides >= 0:
         return state.picks[s, window.decides]["serial"]
@@ -296,11 +298,19 @@ def changed(
 
 
 @close
+def is_short(state: State, live: Live) -> Any:
+    """Whether cold objects may be answers, since fewer than k others are: then the bound has to fall."""
+    return state.bound[0] > -np.inf and live.heads[0]["size"] < live.k
+
+
+@close
 def begin_step(state: State, live: Live) -> Any:
-    """End the step before, and begin the next; returns whether there was room for the changes."""
+    """End the step before, and begin the next; returns whether there was room for the changes, and the bound fits."""
     if live.measure >= 0:
-        if state.facts[WRITTEN] + live.log[0] > len(live.out):
+        if is_short(state, live) or state.facts[WRITTEN] + live.log[0] > len(live.out):
             return False
         state.facts[WRITTEN] = end_step(live, state.facts[WRITTEN])
+        if state.facts[HOT] > state.facts[MOST_HOT]:
+            return False
     state.facts[STEP] += 1
     return True

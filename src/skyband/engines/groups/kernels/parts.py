@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.groups.kernels.sums import Floats, Ints, add, rounded
 from skyband.kernels.compile import uncounted_kernel
+from skyband.kernels.sums import Floats, Ints, add, rounded
 
 
 @uncounted_kernel

@@ -1,8 +1,9 @@
 """Quiet rows: those that come and expire by time and change no answer, in a loop that does nothing else.
 
 Most rows are quiet: an object inside stays above its own record in the heap, one outside does not rise above its own.
-Where the score is one count, sum, min or max, that is seen from the object alone, before anything is written. The loop
-stops before the first row that is not quiet, or whose object comes or goes; `take_windowed` takes that one.
+Where the score is one count, sum, min or max, that is seen from the object alone, before anything is written. Rows
+of cold objects that are below the bound (kernels/bound.py) are only counted. The loop stops before the first other row
+that is not quiet, or whose object comes or goes; `take_windowed` takes that one.
 
 Cost: O(1) for a row when it comes and again when it goes; a row joins and leaves a chain of the largest once.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from skyband.engines.groups.kernels.chains import note
-from skyband.engines.groups.kernels.fetch import CACHED, FAR, fetch_ahead, fetch_object
+from skyband.engines.groups.kernels.fetch import CACHED, FAR, fetch_ahead, fetch_object, fetch_slot
 from skyband.engines.groups.kernels.ranks import INSIDE, OUTSIDE, ranks_above
 from skyband.engines.groups.kernels.state import (
     ALL,
@@ -25,6 +28,7 @@ from skyband.engines.groups.kernels.state import (
     MOST,
     NEWEST,
     NEXT,
+    OBJECTS,
     OLDEST,
     OPEN,
     STEP,
@@ -37,9 +41,9 @@ from skyband.engines.groups.kernels.state import (
     State,
     Window,
 )
-from skyband.engines.groups.kernels.sums import add, rounded
 from skyband.kernels.compile import close
 from skyband.kernels.records import NEVER
+from skyband.kernels.sums import add, rounded
 
 WIDEST = 2  # words of a sum
 
@@ -84,6 +88,13 @@ def _key_without(state: State, live: Live, function: Any, words: Any, lowest: An
             return live.sign * state.values[state.links[r, chain + 1], 0]
         return one["key"]
     return live.sign * (state.slots[s]["count"] - 1.0)
+
+
+@close
+def _is_last(state: State, s: Any, r: Any) -> Any:
+    """Whether a row is the only one in the chain of its object."""
+    chain = 2 * state.measures[0]["chain"]
+    return state.ends[s, chain] == r and state.ends[s, chain + 1] == r
 
 
 @close
@@ -136,6 +147,8 @@ def take_quietly(state: State, window: Window, batch: Batch, live: Live) -> None
     keeps, i, n = window.keeps, facts[NEXT], len(batch.rows)
     oldest, tail, free, used, step = facts[OLDEST], facts[TAIL], facts[FREE], facts[USED], facts[STEP]
     came = went = 0
+    bound = state.bound[0]  # of all but the largest it is below all numbers
+    covers = bound > -np.inf
     last = rows[tail]["stamp"] if oldest >= 0 else BEFORE
     large = len(slots) > CACHED
     open_, quiet = NEVER, facts[LATE] == 0 and facts[OPEN] == NEVER
@@ -144,10 +157,27 @@ def take_quietly(state: State, window: Window, batch: Batch, live: Live) -> None
         while oldest >= 0 and rows[oldest]["stamp"] + window.length <= now:
             r = oldest
             if large and r + FAR < facts[USED]:  # rows leave as they came, most often
-                fetch_object(state, live, max(rows[r + FAR]["slot"], 0))
+                if covers:
+                    fetch_slot(state, max(rows[r + FAR]["slot"], 0))
+                else:
+                    fetch_object(state, live, max(rows[r + FAR]["slot"], 0))
             stamp, s, following = rows[r]["stamp"], rows[r]["slot"], rows[r]["next"]
             slot, one = slots[s], ranks[s]
-            if slot["count"] == 1:  # the object goes
+            if slot["cold"] != 0:
+                if open_ != stamp:
+                    step += 1
+                    open_ = stamp
+                slot["count"] -= 1
+                if slot["count"] == 0:
+                    slot["cold"] = one["shown"] = 0
+                    facts[OBJECTS] -= 1
+                note(window, batch, rows[r]["serial"], False)
+                groups[slot["group"]]["rows"] -= 1
+                rows[r]["slot"], rows[r]["next"] = -1, free
+                free, oldest = r, following
+                went += 1
+                continue
+            if slot["count"] == 1 or (covers and _is_last(state, s, r)):  # the object goes, or is cold then
                 quiet = False
                 break
             key = _key_without(state, live, function, words, lowest, s, r, one)
@@ -184,19 +214,25 @@ def take_quietly(state: State, window: Window, batch: Batch, live: Live) -> None
         g, serial = batch.groups[i], batch.serial + batch.rows[i]
         if len(batch.eligible) == 0 or batch.eligible[i]:
             if large and i + FAR < n:
-                fetch_ahead(state, batch, live, i)
+                if covers:
+                    fetch_slot(state, batch.slots[i + FAR])
+                else:
+                    fetch_ahead(state, batch, live, i)
             s = batch.slots[i]
             slot, one = slots[s], ranks[s]
-            if slot["count"] == 0:  # the object comes
-                break
             value = 0.0
             if function != COUNT:
                 value = batch.values[i, 0]
-            key = _key_with(state, live, function, words, lowest, s, value, one)
-            if not _stays(one, key, stamp, serial):
-                if function == SUM:
-                    add(state.words, s, 0, words, lowest, -value)
-                break
+            cold = value < bound and (slot["cold"] != 0 or slot["count"] == 0)
+            key = 0.0
+            if not cold:
+                if slot["count"] == 0 or slot["cold"] != 0:  # the object comes, or above the bound
+                    break
+                key = _key_with(state, live, function, words, lowest, s, value, one)
+                if not _stays(one, key, stamp, serial):
+                    if function == SUM:
+                        add(state.words, s, 0, words, lowest, -value)
+                    break
             r = free
             if r < 0:
                 r = used
@@ -219,11 +255,17 @@ def take_quietly(state: State, window: Window, batch: Batch, live: Live) -> None
                 note(window, batch, serial, True)
             slot["count"] += 1
             slot["stamp"], slot["serial"] = stamp, serial
-            if function == MOST:
+            if value < bound:
+                note(window, batch, serial, True)
+            elif function == MOST:
                 _join_chain(state, window, batch, s, r, one)
-            one["key"], one["stamp"], one["serial"] = key, stamp, serial
-            if window.decides < 0:
-                one["decider"] = serial
+            if not cold:
+                one["key"], one["stamp"], one["serial"] = key, stamp, serial
+                if window.decides < 0:
+                    one["decider"] = serial
+            elif slot["cold"] == 0:  # the object comes
+                slot["cold"], slot["group"], one["key"] = 1, g, np.nan
+                facts[OBJECTS] += 1
             groups[g]["rows"] += 1
             came += 1
         groups[g]["last"], groups[g]["now"] = serial, now

@@ -90,7 +90,7 @@ def _record(one: Any) -> None:
 
 
 @close
-def _record_ahead(one: Any, ranks: Records, head: Any, k: Any) -> None:
+def record_ahead(one: Any, ranks: Records, head: Any, k: Any) -> None:
     """Record an object outside as better than it is, by most of the way to the worst inside: so far it may rise."""
     _record(one)
     if head["size"] == k:
@@ -110,7 +110,7 @@ def _is_recorded(one: Any) -> Any:
 
 
 @uncounted
-def _meld(ranks: Records, a: int, b: int, best: bool) -> int:
+def meld(ranks: Records, a: int, b: int, best: bool) -> int:
     """One heap of two; best: the best on top, else the worst."""
     if a < 0 or b < 0:
         return max(a, b)
@@ -137,7 +137,7 @@ def _raised(ranks: Records, top: int, s: int, best: bool) -> int:
     if sibling >= 0:
         ranks[sibling]["before"] = before
     ranks[s]["sibling"] = ranks[s]["before"] = -1
-    return _meld(ranks, top, s, best)
+    return meld(ranks, top, s, best)
 
 
 @uncounted
@@ -151,14 +151,14 @@ def _without_top(ranks: Records, top: int, best: bool) -> int:
         if second >= 0:
             following = ranks[second]["sibling"]
             ranks[second]["sibling"] = ranks[second]["before"] = -1
-        pair = _meld(ranks, first, second, best)
+        pair = meld(ranks, first, second, best)
         ranks[pair]["sibling"] = pairs
         pairs, first = pair, following
     rest = -1
     while pairs >= 0:
         following = ranks[pairs]["sibling"]
         ranks[pairs]["sibling"] = -1
-        rest = _meld(ranks, rest, pairs, best)
+        rest = meld(ranks, rest, pairs, best)
         pairs = following
     return rest
 
@@ -187,7 +187,7 @@ def _worst_inside(ranks: Records, head: Any, step: int, log: Ints) -> Any:
             head["size"] -= 1
         else:
             _record(ranks[s])
-            head["inside"] = _meld(ranks, head["inside"], s, False)
+            head["inside"] = meld(ranks, head["inside"], s, False)
     return -1
 
 
@@ -203,7 +203,7 @@ def _best_outside(ranks: Records, head: Any) -> Any:
             ranks[s]["place"] = NOWHERE
         else:
             _record(ranks[s])
-            head["outside"] = _meld(ranks, head["outside"], s, True)
+            head["outside"] = meld(ranks, head["outside"], s, True)
     return -1
 
 
@@ -222,13 +222,13 @@ def settle(ranks: Records, head: Any, k: int, step: Any, log: Ints) -> None:
             head["inside"] = _without_top(ranks, worst, False)
             head["outside"] = _without_top(ranks, best, True)
             ranks[worst]["place"] = OUTSIDE
-            head["outside"] = _meld(ranks, head["outside"], worst, True)
+            head["outside"] = meld(ranks, head["outside"], worst, True)
         else:
             head["size"] += 1
             head["outside"] = _without_top(ranks, best, True)
         _note(ranks, best, step, log)
         ranks[best]["place"] = INSIDE
-        head["inside"] = _meld(ranks, head["inside"], best, False)
+        head["inside"] = meld(ranks, head["inside"], best, False)
 
 
 @uncounted
@@ -251,10 +251,10 @@ def _move_outside(ranks: Records, head: Any, s: int, k: int, step: int, log: Int
     if one["place"] == NOWHERE:
         one["place"] = OUTSIDE
         one["child"] = one["sibling"] = one["before"] = -1
-        _record_ahead(one, ranks, head, k)
-        head["outside"] = _meld(ranks, head["outside"], s, True)
+        record_ahead(one, ranks, head, k)
+        head["outside"] = meld(ranks, head["outside"], s, True)
     elif ranks_above(one["key"], one["stamp"], one["serial"], one):
-        _record_ahead(one, ranks, head, k)
+        record_ahead(one, ranks, head, k)
         head["outside"] = _raised(ranks, head["outside"], s, True)
     if head["size"] < k or ranks_above(one["key"], one["stamp"], one["serial"], ranks[head["inside"]]):
         settle(ranks, head, k, step, log)
@@ -364,11 +364,11 @@ def rebuild(ranks: Records, heads: Records, slots: Records, k: int, log: Ints) -
         _record(one)
         head = heads[slots[s]["group"]]
         if one["place"] == INSIDE:
-            head["inside"] = _meld(ranks, head["inside"], s, False)
+            head["inside"] = meld(ranks, head["inside"], s, False)
             head["size"] += 1
         else:
             one["place"] = OUTSIDE
-            head["outside"] = _meld(ranks, head["outside"], s, True)
+            head["outside"] = meld(ranks, head["outside"], s, True)
     for g in range(len(heads)):
         settle(ranks, heads[g], k, np.int64(-1), log)
         log[0] = 0

@@ -19,7 +19,16 @@ Floats = NDArray[np.float64]
 
 ROW = np.dtype([("stamp", "i8"), ("serial", "i8"), ("slot", "i4"), ("next", "i4")], align=True)
 SLOT = np.dtype(  # stamp, serial: of its newest row; dirty: it has changed within an open batch, and was gone
-    [("stamp", "i8"), ("serial", "i8"), ("count", "i8"), ("group", "i4"), ("dirty", "i1"), ("gone", "i1")], align=True
+    [
+        ("stamp", "i8"),
+        ("serial", "i8"),
+        ("count", "i8"),
+        ("group", "i4"),
+        ("dirty", "i1"),
+        ("gone", "i1"),
+        ("cold", "i1"),  # whether all of its rows are below the bound, so that none is in its chain
+    ],
+    align=True,
 )
 PICK = np.dtype([("value", "f8"), ("stamp", "i8"), ("serial", "i8")], align=True)
 #: oldest, newest: of its rows, in count windows; last: the serial of its last arrival, and its number; of a session,
@@ -39,7 +48,8 @@ DONE, FULL, MIDDLE = range(3)  # why a kernel stops: it is done, events are full
 NEWEST, CHAIN, ALL, LATER = range(4)
 #: single numbers that outlive a call
 NEXT, STEP, EVENTS, FREE, OLDEST, TAIL, LATE, DIRTY, ENTRIES, LIVE, OPEN, UNKNOWN, OBJECTS, USED, WRITTEN = range(15)
-FACTS = 16
+HOT, MOST_HOT = 15, 16  # how many objects are not cold, and with how many the bound is raised
+FACTS = 17
 BEFORE = -NEVER  # a stamp before all others
 
 
@@ -60,6 +70,7 @@ class State(NamedTuple):
     late: Records  # rows that came out of order, as a heap by their stamps
     dirty: Records  # slots that have changed within an open batch
     places: Records  # over UntilDeleted(), by code of an id: its row
+    bound: Floats  # one number: rows below it are in no chain of the largest (kernels/bound.py)
     facts: Ints
 
 

@@ -26,11 +26,12 @@ ONCE, LAST, MOST, TOTAL = range(4)  # repeat: None, "last", "max", "sum"
 #: of parts that are not named in advance, which have one value together: the sum or the largest of all rows of an
 #: object, or of the last ones of each part
 ALL_TOTAL, ALL_MOST, LAST_TOTAL, LAST_MOST = range(4, 8)
+TOTALS = (TOTAL, ALL_TOTAL, LAST_TOTAL)
 # why a kernel stops: it is done, an array is full, or the caller has to choose which rows of a group stay
 DONE, CHANGES, MEMBERS, RUNS, OBJECTS, LISTS, PRUNE = range(7)
 # facts: single numbers that outlive a call. First those of all engines, then those of linked rows and of SWEEP
 VISIT, ARRIVAL, WRITTEN, TOUCHED, MEMBERS_USED, REFILLED = range(6)
-FREE_ROW, FREE_OBJECT, OBJECT_COUNT, ROW_COUNT, WAITING = range(6, 11)
+FREE_ROW, FREE_OBJECT, OBJECT_COUNT, ROW_COUNT, WAITING, LOWEST_BIT = range(6, 12)  # the last: of sums
 FREE_COUNT, SWEPT, JOINED = range(6, 9)
 FACTS = 16
 NOWHERE = -NEVER  # a stamp before all others

@@ -270,12 +270,15 @@ def weigh(store: Store, combination: Combination, estimates: Estimates, outlook:
 
 @uncounted
 def add_up(store: Store, r: int) -> Any:
-    """`sum`: add a row that joins an older instance to the instance's row of the same part; False: it has none."""
+    """`sum`: add a row that joins an older instance to the instance's row of the same part; False: it stays."""
     rows = store.rows
     other = rows[r]["older"]
     while other >= 0 and rows[other]["stamp"] == rows[r]["stamp"]:
         if rows[other]["part"] == rows[r]["part"]:
-            rows[other]["value"] += rows[r]["value"]
+            total = rows[other]["value"] + rows[r]["value"]
+            if np.isinf(total):
+                return False
+            rows[other]["value"] = total
             return rows[r]["newer"] >= 0
         other = rows[other]["older"]
     return False

@@ -274,7 +274,7 @@ def survey(
                 continue
             first = first_valid(store, o, bounds[j])
             for p in range(len(combination.lows)):
-                values[p] = value_of(rows, first, p, repeat, combination.lows[p])
+                values[p] = value_of(store, first, p, repeat, combination.lows[p], len(store.sums) - 1)
             found[n]["key"] = combine(combination, values, 0)
             found[n]["stamp"] = rows[r]["stamp"]
             found[n]["serial"] = rows[r]["serial"]

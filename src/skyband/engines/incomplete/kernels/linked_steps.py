@@ -23,7 +23,6 @@ from skyband.engines.incomplete.kernels.batches import (
     NOWHERE,
     ONCE,
     ROW_COUNT,
-    TOTAL,
     TOUCHED,
     WAITING,
     Batch,
@@ -35,12 +34,15 @@ from skyband.engines.incomplete.kernels.fronts import insert, remove
 from skyband.engines.incomplete.kernels.linked_fronts import belongs, compare, cut, refill, remember
 from skyband.engines.incomplete.kernels.linked_store import (
     Store,
+    adds,
+    count_in,
     first_valid,
     free_object,
     link,
     make_object,
     place_of,
     release,
+    total_of,
     unlink,
     value_of,
 )
@@ -164,8 +166,13 @@ def lose_row(
         scores[i]["count"] -= 1
         p = rows[r]["part"] if repeat < ALL_TOTAL else 0
         low = combination.lows[p]
-        single = repeat == LAST or (repeat == ONCE and o != arrives)  # it has no other row of this part
-        store.values[i * d + p] = low if single else value_of(rows, rows[r]["newer"], p, repeat, low)
+        at = i * d + p
+        if adds(repeat):
+            count_in(store, at, rows[r]["value"], -1)
+            store.values[at] = total_of(store, at, low)
+        else:
+            single = repeat == LAST or (repeat == ONCE and o != arrives)  # it has no other row of this part
+            store.values[at] = low if single else value_of(store, rows[r]["newer"], p, repeat, low, at)
         scores[i]["score"] = combine(combination, store.values, i * d)
         if last:
             unlink(store, r)
@@ -196,6 +203,8 @@ def bury(store: Store, queries: Queries, g: int, r: int, now: int) -> None:
     for v in range(V):
         if stamp > now - queries.views[v]["length"]:
             store.scores[o * V + v]["count"] -= 1
+            if queries.repeat == LAST_TOTAL:  # there is one value for all parts
+                count_in(store, o * V + v, store.rows[r]["value"], -1)
     unlink(store, r)
     store.groups[g]["dead"] += 1
     store.facts[ROW_COUNT] -= 1
@@ -220,15 +229,6 @@ def supersede(store: Store, queries: Queries, g: int, r: int, now: int) -> Any:
             break
         other = older
     return True
-
-
-@uncounted
-def follows(store: Store, r: int, p: int, bound: int) -> Any:
-    """Whether the object of row r, its newest, has another valid row of the part."""
-    other = store.rows[r]["older"]
-    while other >= 0 and store.rows[other]["part"] != p:
-        other = store.rows[other]["older"]
-    return other >= 0 and store.rows[other]["stamp"] > bound
 
 
 @uncounted
@@ -317,6 +317,8 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
     for v in range(V):
         if stamp > now - queries.views[v]["length"]:
             store.scores[o * V + v]["count"] += 1
+            if adds(repeat):
+                count_in(store, (o * V + v) * d + p, value, 1)
     store.facts[ROW_COUNT] += 1
     if (repeat in (LAST, MOST) or repeat >= LAST_TOTAL) and not supersede(store, queries, g, r, now - queries.joint):
         return
@@ -325,16 +327,14 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
         if stamp <= bound:
             continue
         at = i * d + p
-        if newest and repeat <= LAST:
+        if adds(repeat):
+            store.values[at] = total_of(store, at, combination.lows[p])
+        elif newest and repeat <= LAST:
             store.values[at] = value
         elif newest and repeat == MOST:
             store.values[at] = value if value >= store.values[at] else store.values[at]
-        elif newest and (
-            (repeat == TOTAL and follows(store, r, p, bound)) or (repeat == ALL_TOTAL and store.scores[i]["count"] > 1)
-        ):
-            store.values[at] = store.values[at] + value
         else:
-            store.values[at] = value_of(rows, first_valid(store, o, bound), p, repeat, combination.lows[p])
+            store.values[at] = value_of(store, first_valid(store, o, bound), p, repeat, combination.lows[p], at)
         store.scores[i]["score"] = combine(combination, store.values, i * d)
         near = store.scores[i]["score"] >= store.fronts[g * V + v]["score"]
         if near and not objects[o]["touched"] and belongs(store, g * V + v, o, i):

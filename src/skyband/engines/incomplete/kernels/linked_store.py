@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skyband.engines.incomplete.kernels.batches import (
-    ALL_MOST,
     ALL_TOTAL,
     FREE_OBJECT,
     FREE_ROW,
     LAST,
-    LAST_MOST,
+    LAST_TOTAL,
+    LOWEST_BIT,
     MOST,
     OBJECT_COUNT,
+    TOTAL,
     Batch,
     Floats,
     Queries,
@@ -29,6 +30,7 @@ from skyband.engines.incomplete.kernels.combine import Combination, combine
 from skyband.engines.incomplete.kernels.fronts import FIELDS
 from skyband.kernels.compile import close, inlined, uncounted
 from skyband.kernels.hashes import slot_of
+from skyband.kernels.sums import add, rounded
 
 ROW = np.dtype(
     [
@@ -100,6 +102,7 @@ class Store(NamedTuple):
     scores: Records  # object by object, one for each view
     reported: Records  # by score; apart, since it is seldom read
     values: Floats  # score by score, one for each part
+    sums: Records  # by value: how many rows it is the sum of, and the words of that sum; and one entry to work with
     table: Records  # of places of objects; -1: free
     order: Records  # arena of the groups' runs
     groups: Records
@@ -162,6 +165,7 @@ def make_object(store: Store, place: int, name: np.int64, group: int, lows: Floa
         store.scores[i]["score"] = np.nan
         for p in range(d):
             store.values[i * d + p] = lows[p]
+            empty(store, i * d + p)
     return o
 
 
@@ -220,23 +224,56 @@ def release(store: Store, batch: Batch, r: int) -> None:
     store.facts[FREE_ROW] = r
 
 
+# ------------------------------------------------------------------------------- values
+
+
+@inlined
+def adds(repeat: int) -> Any:
+    """Whether the value of a part is a sum of rows."""
+    return repeat in (TOTAL, ALL_TOTAL, LAST_TOTAL)
+
+
+@inlined
+def empty(store: Store, at: int) -> None:
+    """The sum at this place has no rows."""
+    for i in range(store.sums.shape[1]):
+        store.sums[at, i] = 0
+
+
 @close
-def value_of(rows: Records, first: int, p: int, repeat: int, low: float) -> Any:
-    """The value of part p from row `first` of a chain on (haghani2009, section 5); of all parts if none has a name."""
-    total, found = low, False
+def count_in(store: Store, at: int, value: float, by: int) -> None:
+    """A row comes to the sum at this place, or leaves it (by: 1 or -1). Exact, so the order makes no difference."""
+    store.sums[at, 0] += by
+    add(store.sums, at, 1, store.sums.shape[1], store.facts[LOWEST_BIT], by * value)
+
+
+@close
+def total_of(store: Store, at: int, low: float) -> Any:
+    """The value of a part whose rows are summed at this place, rounded once; low: it has none."""
+    if store.sums[at, 0] == 0:
+        return low
+    return rounded(store.sums, at, 1, store.sums.shape[1], store.facts[LOWEST_BIT])
+
+
+@close
+def value_of(store: Store, first: int, p: int, repeat: int, low: float, at: int) -> Any:
+    """The value of part p from row `first` of a chain on (haghani2009, section 5); of all parts if none has a name.
+
+    at: where a sum is kept.
+    """
+    rows, value, found = store.rows, low, False
+    if adds(repeat):
+        empty(store, at)
     r = first
     while r >= 0:
         if rows[r]["part"] == p or repeat >= ALL_TOTAL:
-            value = rows[r]["value"]
-            if not found or repeat <= LAST:
-                total = value
-            elif repeat in (MOST, ALL_MOST, LAST_MOST):
-                total = value if value >= total else total
-            else:
-                total = total + value
+            if adds(repeat):
+                count_in(store, at, rows[r]["value"], 1)
+            elif not found or repeat <= LAST or rows[r]["value"] >= value:
+                value = rows[r]["value"]
             found = True
         r = rows[r]["newer"]
-    return total
+    return total_of(store, at, low) if adds(repeat) else value
 
 
 @uncounted
@@ -282,6 +319,6 @@ def assess(store: Store, combination: Combination, queries: Queries, o: int, v: 
         count += 1
         r = rows[r]["newer"]
     for p in range(d):
-        store.values[i * d + p] = value_of(rows, first, p, queries.repeat, combination.lows[p])
+        store.values[i * d + p] = value_of(store, first, p, queries.repeat, combination.lows[p], i * d + p)
     store.scores[i]["count"] = count
     store.scores[i]["score"] = combine(combination, store.values, i * d)

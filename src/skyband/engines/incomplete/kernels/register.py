@@ -1,8 +1,9 @@
 """The valid rows by group, id and part: without `repeat` a second row of a part is rejected.
 
-A log of rows in the order in which they came, each linked to the one before it with the same hash of group and id.
-Nothing is taken out when it expires; when the log is full, what is still valid begins a new one. So most lookups are
-of what was written last. Rows are validated before it is certain that they are taken: the log can be cut again.
+A log of rows in the order in which they came, each linked to the one before it with the same hash of group and id;
+of parts that are not named in advance, of the part too, since an id may have any number of them. Nothing is taken
+out when it expires; when the log is full, what is still valid begins a new one. So most lookups are of what was
+written last. Rows are validated before it is certain that they are taken: the log can be cut again.
 
 Cost: 40 bytes a row and 4 for its hash, two to four times as many as are valid; a look at the last row of the id, and
 at those before it only if one of them may have been of the same part.
@@ -32,7 +33,7 @@ LINE = np.dtype(
     ],
     align=True,
 )
-SIZE, NEXT = range(2)  # of the log, and the next row to be validated
+SIZE, NEXT, BY_PART = range(3)  # of the log; the next row to be validated; 1: hashes are of parts too
 
 
 class Log(NamedTuple):
@@ -58,8 +59,20 @@ class Rows(NamedTuple):
 
 
 @close
+def slot_in(log: Log, name: Any, group: Any, part: Any) -> Any:
+    """The place of the hash of a row."""
+    return slot_of(name ^ (log.facts[BY_PART] * (np.int64(part) << 32)), group, len(log.heads) - 1)
+
+
+@close
+def slot_of_line(log: Log, place: int) -> Any:
+    line = log.lines[place]
+    return slot_in(log, line["name"], line["group"], line["part"])
+
+
+@close
 def link(log: Log, place: int) -> None:
-    slot = slot_of(log.lines[place]["name"], log.lines[place]["group"], len(log.heads) - 1)
+    slot = slot_of_line(log, place)
     log.lines[place]["older"] = log.heads[slot]
     log.heads[slot] = place
 
@@ -71,7 +84,7 @@ def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
     limit: time windows; rows as late as this are not validated. The next call goes on from `facts[NEXT]`.
     """
     lines, heads, facts, links = log.lines, log.heads, log.facts, batch.links
-    timed, mask, end = len(batch.times) > 0, len(heads) - 1, facts[SIZE]
+    timed, end = len(batch.times) > 0, facts[SIZE]
     for j in range(facts[NEXT], len(batch.rows)):
         if end == len(lines):
             facts[SIZE], facts[NEXT] = end, j
@@ -88,7 +101,7 @@ def validate_rows(log: Log, batch: Rows, length: int, limit: int) -> Any:
                 continue
         else:
             now = stamp = batch.counts[g]
-        slot, gone = slot_of(name, g, mask), now - length + timed  # what is older has gone before this step
+        slot, gone = slot_in(log, name, g, p), now - length + timed  # what is older has gone before this step
         first = place = heads[slot]
         bit = np.int64(1) << (p & 63)
         seen, alike = bit, 0
@@ -137,7 +150,7 @@ def undo(log: Log, end: int) -> None:
     """Cut the lines from the size of the log to `end`, as if they had never been written."""
     lines, heads = log.lines, log.heads
     for place in range(end - 1, log.facts[SIZE] - 1, -1):
-        heads[slot_of(lines[place]["name"], lines[place]["group"], len(heads) - 1)] = lines[place]["older"]
+        heads[slot_of_line(log, place)] = lines[place]["older"]
 
 
 @uncounted_kernel

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.engines.topk.kernels.found import Found, next_good
 from skyband.engines.topk.kernels.scores import LaneScorings, best_term, join_terms, keys_of
 from skyband.engines.topk.kernels.state import Floats, Ints, Stream
 from skyband.kernels.compile import close, inlined, uncounted
@@ -48,14 +49,6 @@ class Block(NamedTuple):
     starts: Ints  # cell c has starts[c]..starts[c + 1]
     corner: Ints  # of the cell that `find_ranges` is at
     sums: Floats  # of its terms
-
-
-class Found(NamedTuple):
-    """Scratch: the arrivals found for lanes; lane s has bounds[s]..bounds[s + 1]."""
-
-    keys: Floats
-    places: Ints  # in the stream
-    bounds: Ints
 
 
 class Scratch(NamedTuple):
@@ -278,38 +271,6 @@ def find_dense(
         n += not late or keys[i] >= depth or stream.stamps[low + i] < stream.now[low + i]
         i = i + 1 if late else next_good(keys, depth, i + 1, high - low)
     return n
-
-
-@uncounted
-def next_good(keys: Floats, depth: float, i: int, end: int) -> int:
-    """The next key of at least `depth`: 64 at a time, which compiles to a few instructions."""
-    while i + 64 <= end:
-        good = 0
-        for j in range(i, i + 64):
-            good += keys[j] >= depth
-        if good:
-            break
-        i += 64
-    while i < end and not keys[i] >= depth:  # NaN is no key
-        i += 1
-    return i
-
-
-@uncounted
-def sort_found(found: Found, begin: int, end: int) -> None:
-    """Put what was found for a lane into the order of arrival: few, or nearly sorted ones (Shell's sort)."""
-    keys, places = found.keys, found.places
-    gap = 1
-    while 3 * gap < end - begin:
-        gap = 3 * gap + 1
-    while gap:
-        for i in range(begin + gap, end):
-            key, place, j = keys[i], places[i], i
-            while j - gap >= begin and places[j - gap] > place:
-                keys[j], places[j] = keys[j - gap], places[j - gap]
-                j -= gap
-            keys[j], places[j] = key, place
-        gap //= 3
 
 
 @close

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.block_grid import next_good
+from skyband.engines.topk.kernels.found import first_place, next_good
 from skyband.engines.topk.kernels.lane_state import Lanes
 from skyband.engines.topk.kernels.lookahead import put_best
 from skyband.engines.topk.kernels.replay import Merge, leaves, open_lane
@@ -220,18 +220,6 @@ def count_staying(history: History, scratch: Scratch, total: int, bound: int) ->
     for i in range(total):
         staying += history.stamps[scratch.places[i]] > bound
     return staying
-
-
-@uncounted
-def first_place(numbers: Ints, low: int, high: int, bound: int) -> int:
-    """The place of the first of the rising numbers low..high that is at least `bound`; high: there is none."""
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] < bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @uncounted

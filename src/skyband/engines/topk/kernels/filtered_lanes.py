@@ -16,20 +16,18 @@ from __future__ import annotations
 import numpy as np
 
 from skyband.engines.topk.kernels.block_grid import (
-    Found,
     Grid,
     Scratch,
     fill,
     find_arrivals,
     find_dense,
     lay_block,
-    next_good,
     set_depth,
-    sort_found,
 )
 from skyband.engines.topk.kernels.changes import begin_batch
 from skyband.engines.topk.kernels.filters import bar_of, forget, put, unreported
-from skyband.engines.topk.kernels.ring import Ring, end_of_block, first_from, has_late, leaving, shift_ring
+from skyband.engines.topk.kernels.found import Found, first_place, next_good, sort_found
+from skyband.engines.topk.kernels.ring import Ring, end_of_block, has_late, leaving, shift_ring
 from skyband.engines.topk.kernels.scores import LaneScorings, key_of, keys_of
 from skyband.engines.topk.kernels.state import (
     Floats,
@@ -122,7 +120,7 @@ def take_good(
     """
     groups, caps, K = skybands.groups, skybands.caps, skybands.queries[0]["k"]
     while a < high and caps[s]["threshold"] >= depth:
-        stop = first_from(stream.now, a, high, groups[s]["due"])
+        stop = first_place(stream.now, a, high, groups[s]["due"])
         while begin < end and (
             found.places[begin] < a or (found.places[begin] < stop and found.keys[begin] < caps[s]["threshold"])
         ):

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.topk.kernels.depths import Scratch, lift
+from skyband.engines.topk.kernels.found import Found
 from skyband.engines.topk.kernels.lane_state import Lanes, fits, store_run, with_room
-from skyband.engines.topk.kernels.replay import Block, Found, new_merge, open_lane, take_block, take_lane
+from skyband.engines.topk.kernels.replay import Block, new_merge, open_lane, take_block, take_lane
 from skyband.engines.topk.kernels.segments import History, in_box
 from skyband.engines.topk.kernels.slots import MANY, Plan, finish_lane, most_needed, pick_late
 from skyband.engines.topk.kernels.state import Floats, Ints, Report, with_capacity

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skyband.engines.topk.kernels.found import Found
 from skyband.engines.topk.kernels.lane_state import Lanes, settle_run, store_some
 from skyband.engines.topk.kernels.state import Floats, Ints, Report
 from skyband.engines.topk.kernels.strict import insert
@@ -28,14 +29,6 @@ def new_merge(size: int) -> Merge:
     """Scratch for a run and arrivals, so many together."""
     objects, kept, valid = np.empty(size, OBJECT), np.empty(size, OBJECT), np.empty(size, np.bool_)
     return Merge(objects, kept, valid, np.empty(size), np.empty((11, size + 1), np.int64))
-
-
-class Found(NamedTuple):
-    """Scratch: the arrivals found for lanes; lane s has bounds[s]..bounds[s + 1], from the first lane on."""
-
-    keys: Floats
-    places: Ints  # in the history
-    bounds: Ints
 
 
 class Block(NamedTuple):

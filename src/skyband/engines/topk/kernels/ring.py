@@ -48,18 +48,6 @@ def leaving(ring: Ring, coming: int, last: int) -> int:
 
 
 @uncounted
-def first_from(numbers: Ints, low: int, high: int, bound: int) -> int:
-    """The place of the first of the sorted numbers low..high that is at least `bound`; high: there is none."""
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] < bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@uncounted
 def shift_ring(ring: Ring, stream: Stream, low: int, high: int, gone: int, serial: int) -> None:
     """The oldest `gone` leave the ring, and arrivals low..high enter it, but for late ones."""
     data, stamps, serials, span = ring.data, ring.stamps, ring.serials, ring.span

@@ -61,27 +61,25 @@ class Grid(NamedTuple):
 
 
 @kernel
-def sort_segments(history: History, grid: Grid, first: int, cells: Ints) -> None:
+def sort_segments(history: History, grid: Grid, first: int, cells: Floats) -> None:
     """Sort the segments from `first` on that have a row of `starts`; cells: scratch."""
-    segments, side, data = history.segments, grid.side, history.data
+    segments, side, data = history.segments, float(grid.side), history.data
     for b in range(first, len(segments)):
         if segments[b]["cells"] < 0:
             continue
         starts, low, high = history.starts[segments[b]["cells"]], segments[b]["begin"], segments[b]["end"]
+        mine = cells[: high - low]
+        mine[:] = 0.0
         for j in range(data.shape[0]):
-            column, least, width = data[j, low:high], grid.origin[j], grid.scale[j]
-            for i in range(len(column)):
-                place = (column[i] - least) * width
-                place = 0.0 if not place > 0 else side - 1.0 if place >= side - 1 else place
-                cells[i] = (cells[i] * side if j else 0) + np.int64(place)
+            add_places(mine, data[j, low:high], grid.origin[j], grid.scale[j], side)
         starts[:] = 0
         for i in range(high - low):
-            starts[cells[i] + 1] += 1
+            starts[int(mine[i]) + 1] += 1
         starts[0] = low
         for cell in range(len(starts) - 1):
             starts[cell + 1] += starts[cell]
         for i in range(high - low - 1, -1, -1):  # backwards: arrivals of a cell stay in order
-            cell = cells[i] + 1
+            cell = int(mine[i]) + 1
             starts[cell] -= 1
             history.places[starts[cell]] = low + i
             for j in range(data.shape[0]):
@@ -89,6 +87,16 @@ def sort_segments(history: History, grid: Grid, first: int, cells: Ints) -> None
         for cell in range(len(starts) - 1):
             starts[cell] = starts[cell + 1]
         starts[len(starts) - 1] = high
+
+
+@close
+def add_places(cells: Floats, column: Floats, least: float, width: float, side: float) -> None:
+    """Add one more digit to the numbers of cells; in floats, which a processor handles several at once."""
+    for i in range(len(column)):
+        place = (column[i] - least) * width
+        place = place if place > 0.0 else 0.0  # NaN too
+        place = place if place < side - 1.0 else side - 1.0
+        cells[i] = cells[i] * side + np.floor(place)
 
 
 @uncounted

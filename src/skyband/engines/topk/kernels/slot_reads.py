@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skyband.engines.topk.kernels.depths import first_place
+from skyband.engines.topk.kernels.found import first_place
 from skyband.engines.topk.kernels.lane_state import Lanes
 from skyband.engines.topk.kernels.scores import keys_of
 from skyband.engines.topk.kernels.segments import in_box

@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.block_grid import next_good
 from skyband.engines.topk.kernels.depths import Scratch, admit, count_above, deepen, lift
+from skyband.engines.topk.kernels.found import Found, next_good, sort_found
 from skyband.engines.topk.kernels.lane_state import DENSE, LOOKING, WIDE, Lanes, fits, store_run, with_room
 from skyband.engines.topk.kernels.replay import (
     Block,
-    Found,
     enters,
     leaves,
     new_merge,
@@ -250,7 +249,7 @@ def pick_late(history: History, found: Found, lanes: Records, at: int, s: int, s
         late |= history.stamps[found.places[i]] < history.now[found.places[i]]
     if not late:
         return 0
-    sort_places(found, begin, end)
+    sort_found(found, begin, end)
     n, length = 0, lanes[s]["length"]
     for i in range(begin, end):
         p = found.places[i]
@@ -261,23 +260,6 @@ def pick_late(history: History, found: Found, lanes: Records, at: int, s: int, s
         n += history.stamps[p] > history.now[p] - length  # else it is too late for this lane
         found.places[i] = -1
     return n
-
-
-@uncounted
-def sort_places(found: Found, begin: int, end: int) -> None:
-    """Put what was found for a lane into the order of arrival: few, or nearly sorted ones (Shell's sort)."""
-    keys, places = found.keys, found.places
-    gap = 1
-    while 3 * gap < end - begin:
-        gap = 3 * gap + 1
-    while gap:
-        for i in range(begin + gap, end):
-            key, place, j = keys[i], places[i], i
-            while j - gap >= begin and places[j - gap] > place:
-                keys[j], places[j] = keys[j - gap], places[j - gap]
-                j -= gap
-            keys[j], places[j] = key, place
-        gap //= 3
 
 
 @uncounted

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skyband.engines.topk.kernels.depths import Scratch, admit, first_place
+from skyband.engines.topk.kernels.depths import Scratch, admit
+from skyband.engines.topk.kernels.found import first_place
 from skyband.engines.topk.kernels.lane_state import Lanes, store_run, with_room
 from skyband.engines.topk.kernels.likeness import Products, Sides, Turn, Vectors, bar_of, key_of
 from skyband.engines.topk.kernels.lookahead import put_best

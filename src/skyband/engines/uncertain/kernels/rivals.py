@@ -196,7 +196,7 @@ def validate_alternatives(ring: Ring, batch: Rows, length: int, limit: int, firs
             now = stamp = counts[g]
         if batch.named[r]:
             name, p = batch.names[r], batch.probabilities[r]
-            let_go(ring, now - length, counts, length, timed)
+            let_go(ring, batch.clocks[r] - length if timed else 0, counts, length, timed)  # rejected, it moves no clock
             if ring.slots[slot]["units"] + units_of(p) >= ONE - len(ring.lines) and (
                 total_of(ring, slot, name, g, now - length, p, batch.partials) > MOST
             ):

@@ -202,6 +202,24 @@ def reach(values: Floats, known: Ints) -> None:
     known[0] = low
 
 
+def fitted(words: int, lowest: int, high: int, values: Floats, most: int) -> tuple[int, int, int]:
+    """The words, the lowest bit and the highest bit of any number, of sums that these numbers come to.
+
+    words, lowest, high: as they are. most: numbers that a sum has at most, these among them.
+    """
+    known = np.array([lowest, high])
+    reach(np.ascontiguousarray(values), known)
+    low, high = known.tolist()
+    room = most.bit_length() + 1
+    if low < lowest or high + room > lowest + 64 * words:
+        need = high - low + room + 4
+        words = min(-(-need // 64), MOST_WORDS)
+        lowest = 0 if low >= 0 else max(low - (64 * words - need) // 2, LOWEST)
+        if high + room > lowest + 64 * words:
+            words += 1
+    return words, lowest, high
+
+
 @uncounted_kernel
 def rescale(old: Ints, first: int, last: int, new: Ints, to: int, end: int, shift: int) -> None:
     """Copy the sums in old[:, first:last] to new[:, to:end], `shift` bits higher. There is room for them."""
