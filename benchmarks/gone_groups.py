@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,13 @@ def cases() -> dict[str, tuple[Any, dict[str, Any]]]:
             continue
         kind, own = row.kinds[0], {"per": "g", "algorithm": row.name}
         by: Any = sb.Nearest({"x": 0.5, "y": 0.5}) if row.scorings == "nearest" else "x"
+        by = ("x", "y") if "ranks" in row.takes else by
         queries: dict[str, Any] = {
             "TopK": (sb.TopK, (2, by, SPAN)),
             "TopKPairs": (sb.TopKPairs, (2, "abs(a.x - b.x)", SPAN)),
             "TopKIncomplete": (sb.TopKIncomplete, (2, ["a", "b"], SPAN)),
             "TopKUncertain": (sb.TopKUncertain, (2, by, SPAN)),
+            "TopKGroups": (partial(sb.TopKGroups, of="y"), (2, "count(*)", SPAN)),
         }
         make, values = queries[kind]
         query = make(*values, **own)

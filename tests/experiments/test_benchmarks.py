@@ -12,12 +12,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import contestants, plot, run, store
+from benchmarks import contestants, gone_groups, plot, run, store
 from benchmarks.contestants import Outcome, Ready
 from benchmarks.experiment import Cell, ExperimentError, load, names, usual
 from benchmarks.measure import measure as measured
 from benchmarks.workloads import WORKLOADS, Missing, Stream
 
+from skyband import Monitor
 from skyband.datasets.loaders import available
 
 ROOT = Path(__file__).parents[2]
@@ -330,3 +331,10 @@ def test_summaries_read_rows(tmp_path: Path) -> None:
     assert text.count("| SMA, searches |") == 2
     assert "| auto, searches" not in text
     assert "| ANT, SMA, Table 2 | 1.1 | 5.9 |" in (tmp_path / "mouratidis2006-table2.md").read_text()
+
+
+def test_groups_that_are_gone_are_measured() -> None:
+    for query, options in gone_groups.cases().values():
+        Monitor(query, **options)
+    for name in ("TopKGroups TALLY", "UntilDeleted"):
+        assert gone_groups.measure(name, groups=6, each=4, at_once=2)["rows"] == 24

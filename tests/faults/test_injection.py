@@ -67,16 +67,12 @@ def settled(monitor: sb.Monitor) -> bytes:
     return sb.Monitor.restore(monitor.snapshot()).snapshot()
 
 
-def is_broken(monitor: sb.Monitor) -> bool:
-    return monitor._loop.state.commit.broken is not None
-
-
 def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> str:
     """How a Monitor is after a call that failed: untouched, done or broken. Anything else fails.
 
     One that is untouched ends up as it should when it is called again: nothing outside its snapshot has changed either.
     """
-    if is_broken(monitor):
+    if monitor._loop.state.commit.broken is not None:
         for call in (
             monitor.snapshot,
             monitor.answer,
@@ -94,7 +90,8 @@ def outcome(monitor: sb.Monitor, before: bytes, after: bytes, again: Call) -> st
         assert monitor.snapshot() == after, "the same call does not end as it does in a Monitor without a fault"
     with suppress(ZeroDivisionError), monitor._loop.state.commit:
         raise ZeroDivisionError
-    assert is_broken(monitor), "its commits are not guarded any more"
+    with pytest.raises(StateError, match="ZeroDivisionError"):  # its commits are guarded as before
+        monitor.stats()
     return "untouched" if found == before else "done"
 
 
@@ -122,6 +119,30 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
                 counted[outcome(monitor, before, after, call)] += 1
     note({"what": f"lines of calls fail: {kind}", **counted})
     print(kind, dict(counted))
+    assert counted["untouched"] and counted["broken"]
+    assert counted["unharmed"] <= counted.total() / 20
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
+    """Queries come together before it, in commits of their own: that shows in a snapshot, and changes no answer."""
+    before, counted = started(kind).snapshot(), Counter[str]()
+    sb.Monitor.restore(before).push(rows(0, 40))
+    whole = sb.Monitor.restore(before)
+    with Fault(0, MemoryError) as fault:
+        whole.push(rows(0, 40))
+    after = whole.snapshot()
+    for at in range(1, fault.lines + 1, 1 if ALL else max(1, fault.lines // (2 * PLACES))):
+        monitor, error = sb.Monitor.restore(before), (MemoryError, KeyboardInterrupt)[at % 2]
+        try:
+            with Fault(at, error):
+                monitor.push(rows(0, 40))
+            counted["unharmed"] += 1
+        except error:
+            now = monitor.snapshot() if monitor._loop.state.commit.broken is None else before
+            together = before if now == after else now
+            counted[outcome(monitor, together, after, lambda one: one.push(rows(0, 40)))] += 1
+    note({"what": f"lines of a first push fail: {kind}", **counted})
     assert counted["untouched"] and counted["broken"]
     assert counted["unharmed"] <= counted.total() / 20
 

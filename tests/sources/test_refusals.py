@@ -61,10 +61,12 @@ def test_a_refused_question_leaves_its_source_alone() -> None:
     monitor = Monitor({"a": ROWS, "c": ROWS}, keep=["d", "x"])
     before = monitor.snapshot()
     asker = TopK(1, by="score", source="a")
-    for name, call in (("b\0", monitor.add), ("a", monitor.replace)):
-        with pytest.raises(QueryError, match=r"character 0|its own answers"):
-            call(name, asker)
-        assert monitor.snapshot() == before
+    with pytest.raises(QueryError, match="character 0"):
+        monitor.add("b\0", asker)
+    assert monitor.snapshot() == before
+    with pytest.raises(QueryError, match="its own answers"):
+        monitor.replace("a", asker)
+    assert monitor.snapshot() == before
     monitor.replace("c", asker)
     monitor.drop("c")
     monitor.drop("a")

@@ -62,8 +62,7 @@ class Loop:
 
     def push(self, given: Any, to: Any = None, more: bool = False) -> pa.Table:
         """Take a batch of rows; time then moves on to `to`; with `more` the batch goes on with the next push."""
-        batch, to = Batch(to_table(given)), moment(to)
-        batch = batch if self.dormancy is None else batch.without_inside()  # on Spark such columns are ours
+        batch, to = Batch(to_table(given), inside=self.dormancy is None), moment(to)  # on Spark some are our own
         return self.push_whole(batch, to, more) if self.forget is None else self.forget.push(batch, to, more)
 
     def push_whole(self, batch: Batch, to: Any, more: bool) -> pa.Table:

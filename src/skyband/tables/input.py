@@ -132,13 +132,16 @@ _COARSE = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}  # units t
 class Batch:
     """One pushed batch: its columns by name, converted once."""
 
-    def __init__(self, table: Any) -> None:
-        self.table = table
+    def __init__(self, table: Any, *, inside: bool = True) -> None:
         self.rows: int = table.num_rows
         try:
             self.names: list[str] = table.column_names
         except UnicodeDecodeError as error:
             raise BatchError(f"a column's name is not valid UTF-8 ({error}). Rename it.") from None
+        if not inside and any(name.startswith("\0") for name in self.names):  # whoever writes rows may add columns
+            self.names = [name for name in self.names if not name.startswith("\0")]
+            table = table.select(self.names)
+        self.table = table
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise BatchError(f"the batch has two columns called {twice!r}. Rename one.")
@@ -147,11 +150,6 @@ class Batch:
         self._beyond: dict[str, Bools] = {}
         self._no_instants: Bools | None = None  # strings in the time column that are none
         self.memo: dict[Any, Any] = {}  # results that several queries need
-
-    def without_inside(self) -> Batch:
-        """The batch without columns of names that only rows of ours have: whoever writes rows may add columns."""
-        mine = [name for name in self.names if not name.startswith("\0")]
-        return self if len(mine) == len(self.names) else Batch(self.table.select(mine))
 
     def column(self, name: str) -> Any:
         """The column as it was given, validated."""
