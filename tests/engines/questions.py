@@ -17,7 +17,9 @@ from skyband.query.validation import RESERVED
 
 COMMON = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
-names = st.text(min_size=1, max_size=5).filter(lambda name: name not in RESERVED)
+names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=5).filter(
+    lambda name: name not in RESERVED
+)
 columns = st.sampled_from(["x", "y", "z", "delay", "Ünï"])
 numbers = st.floats(-1e9, 1e9) | st.integers(-(10**6), 10**6)
 weights = st.dictionaries(columns, numbers, min_size=1, max_size=3)

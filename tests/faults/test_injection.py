@@ -241,6 +241,15 @@ def all_there_is() -> list[Any]:
     return taken
 
 
+#: Rows of a push, for kinds that take long.
+SLOW = {
+    "live pairs": 5_000,
+    "pairs": 20_000,
+    "until deleted": 20_000,
+    "compact": 20_000,
+}  # rows
+
+
 def address_space(kind: str) -> None:
     """The address space ends at many places of a push of many rows."""
     import resource
@@ -248,8 +257,8 @@ def address_space(kind: str) -> None:
     start = started(kind)
     start.push(rows(0, 40))
     start.push(rows(40, 60))
-    before, size = settled(start), 20_000 if kind in ("pairs", "until deleted") else 100_000
-    batch, tried = rows(100, size, groups="abcdefgh"), []
+    before = settled(start)
+    batch, tried = rows(100, SLOW.get(kind, 100_000), groups="abcdefgh"), []
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     for extra in range(0, 64 if ALL else 32, 1 if ALL else 4):
         monitor = sb.Monitor.restore(before)
