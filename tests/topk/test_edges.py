@@ -38,6 +38,19 @@ def test_edges_divide_objects_evenly(shape: str) -> None:
     assert counts.max() <= 2 * LIVE / 20
 
 
+def test_only_heavy_tails_have_finer_slabs() -> None:
+    """Of uniform data all slabs are much the same, at its ends too: finer ones would multiply the cells of a search."""
+    slabs = np.diff(slab_edges(numbers("uniform", 20_000), 20))
+    assert len(slabs) == 20
+    assert slabs.max() < 1.5 * slabs.min()
+    values = numbers("Pareto", 20_000)
+    edges = slab_edges(values, 24)
+    counts, _ = np.histogram(values, edges)
+    assert counts[0] > len(values) / 24
+    assert counts[-1] < len(values) / 24 / 4
+    assert (values < edges[0]).sum() == 0 < (values > edges[-1]).sum()
+
+
 def test_a_heavy_tail_rules_no_cell_in() -> None:
     """A search looks at no more cells than with uniform data, though nearly all cells of a tail are empty."""
     size, rng = 20_000, np.random.default_rng(1)

@@ -59,7 +59,9 @@ MUTANTS: dict[str, Listed] = {
         "edges = np.linspace(low, high, side + 1)",
         CROWDED,
     ),
-    "grid: slabs up to the last object": ("engines/topk/edges.py", "few = min(MOST_OUTSIDE,", "few = min(0,", CROWDED),
+    "grid: slabs up to the last object": ("engines/topk/edges.py", "[min(MOST_OUTSIDE,", "[min(0,", CROWDED),
+    "grid: finer slabs at every end": ("engines/topk/edges.py", "edges[0] - low > long", "True", CROWDED),
+    "grid: no tail is heavy": ("engines/topk/edges.py", "high - edges[-1] > long", "False", CROWDED),
     "grid: lists reach down by the distance of the best": (
         INFLUENCE,
         "records[head + size // 2]",
