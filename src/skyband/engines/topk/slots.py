@@ -160,6 +160,8 @@ class Slots:
         stream = Stream(data, stamps, now, arrivals.serial + rows, last, arrivals.serial + arrivals.size, vectors)
         tally, none = np.zeros(2, np.int64), np.empty(0, np.bool_)
         step, joint = np.zeros(1, CHANGE), not self.timed
+        if len(rows) and len(self.changes) < self.count:  # the first arrival enters all of them
+            self.changes = np.empty(self.count + self.count // 4 + 1024, CHANGE)
         for number in sorted(self.pools):
             pool, first = self.pools[number], int(tally[1])
             report = Report(self.changes, tally, step, none, arrivals.serial, joint, self.net, arrivals.more)
