@@ -242,12 +242,9 @@ def all_there_is() -> list[Any]:
 
 
 #: Rows of a push, for kinds that take long.
-SLOW = {
-    "live pairs": 5_000,
-    "pairs": 20_000,
-    "until deleted": 20_000,
-    "compact": 20_000,
-}  # rows
+SLOW = {"live pairs": 5_000} | dict.fromkeys(
+    ("pairs", "until deleted", "compact", "subscriptions", "vectors", "sources", "orders"), 20_000
+)
 
 
 def address_space(kind: str) -> None:
