@@ -208,7 +208,7 @@ def fitted(words: int, lowest: int, high: int, values: Floats, most: int) -> tup
     words, lowest, high: as they are. most: numbers that a sum has at most, these among them.
     """
     known = np.array([lowest, high])
-    reach(np.require(values, np.float64, "CW"), known)  # one type of arrays for the kernel
+    reach(np.require(values, np.float64, ["C", "W"]), known)  # one type of arrays for the kernel
     low, high = known.tolist()
     room = most.bit_length() + 1
     if low < lowest or high + room > lowest + 64 * words:
