@@ -31,6 +31,7 @@ from skyband.spark.mappers import from_bytes, to_bytes
 from skyband.spark.runs import with_runs
 
 _MOST = 8  # loops that a worker keeps
+_PATIENCE = 600  # seconds without a byte: a worker that does not answer is given up, and the store is read
 _SIZE = struct.Struct("<q")
 _LENDS = hasattr(socket, "SO_PEERCRED")  # Linux: who is at the other end, and sockets without a file
 
@@ -159,6 +160,7 @@ def borrow(
         return None
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            other.settimeout(_PATIENCE)
             other.connect(_address(version))
             if not _is_mine(other):
                 return None
