@@ -331,6 +331,7 @@ CONTESTANTS |= {name: _elsewhere("vectors", name) for name in ("similar_push", "
 CONTESTANTS |= {name: _elsewhere("standing", name) for name in STANDING}
 CONTESTANTS |= {name: _elsewhere("shared", name) for name in ("same_scoring", "shared_band", "min_topk")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
+CONTESTANTS |= {"spark_session": _elsewhere("spark.connect", "spark_session")}
 CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}
 CONTESTANTS |= {name: _elsewhere("peers.frames", name) for name in FRAMES}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skyband.spark as sbs
 from benchmarks.workloads import Stream
+from skyband.spark import metrics
 
 TIMEOUT = 1800  # seconds of one pass
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -31,8 +31,9 @@ Trigger = dict[str, float]  # rows, and milliseconds by what they were spent on
 
 
 def session() -> SparkSession:
-    """The one session, made at first use: two cores, state in RocksDB."""
-    return SparkSession.getActiveSession() or sbs.session("local[2]", **SETTINGS)
+    """The one session, made at first use: two cores, state in RocksDB; over Connect where SPARK_REMOTE says so."""
+    where = {"remote": os.environ["SPARK_REMOTE"]} if "SPARK_REMOTE" in os.environ else {"master": "local[2]"}
+    return SparkSession.getActiveSession() or sbs.session(**where, **SETTINGS)
 
 
 def write(folder: Path, stream: Stream, cuts: list[int]) -> None:
@@ -71,7 +72,9 @@ def through(df: DataFrame, checkpoint: Path, output: Path | None = None) -> list
 
 
 def shuffled() -> int:
-    """Bytes that all shuffles of the session have written so far."""
+    """Bytes that all shuffles of the session have written so far; 0 over Connect, which does not tell."""
+    if "SPARK_REMOTE" in os.environ:
+        return 0
     there: Any = session().sparkContext._jsc
     executors = there.sc().statusStore().executorList(True)
     return sum(int(executors.apply(i).totalShuffleWrite()) for i in range(executors.size()))
@@ -90,7 +93,6 @@ def observed(progress: list[Any], name: str) -> dict[str, int]:
     """What `DataFrame.observe(name, sums)` saw, added up over the triggers."""
     total: dict[str, int] = {}
     for one in progress:
-        seen: Mapping[str, Any] = one.observedMetrics[name].asDict() if name in one.observedMetrics else {}
-        for column, value in seen.items():
+        for column, value in metrics.observed(one).get(name, {}).items():
             total[column] = total.get(column, 0) + int(value or 0)
     return total

@@ -200,6 +200,14 @@ def test_triggers_are_read_from_progress() -> None:
     assert Trigger.of({**PROGRESS, "durationMs": {"triggerExecution": 1}}) is None
 
 
+def test_progress_over_connect_is_read_too() -> None:
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in METRICS.asDict()]
+    remote = SparkRow(values=list(METRICS), schema={"type": "struct", "fields": fields})  # as Spark 4.3 sends it
+    trigger = Trigger.of({**PROGRESS, "observedMetrics": {"skyband": remote}})
+    assert trigger is not None
+    assert trigger.metrics == METRICS.asDict()
+
+
 def test_a_line_of_json_a_trigger(capsys: pytest.CaptureFixture[str]) -> None:
     given = pipeline()
     lines = Lines(given, GivenSink(given, {4: pa.table({"id": [1], "score": [2.5]})}))

@@ -13,6 +13,7 @@ import skyband as sb
 import skyband.spark as sbs
 from engines.streams import Row, same_rows
 from skyband.errors import QueryError, StateError
+from skyband.spark.metrics import observed
 from spark.frames import QUERIES, flights, read, run, stream, write
 from spark.shards import pushed
 
@@ -32,7 +33,8 @@ def test_the_same_program_goes_on_with_another_number_of_cores(
         expected += pushed(monitor, [piece], ("time", "flight"))
         rows = stream(spark, tmp_path / "in", spark.read.parquet(str(tmp_path / "in")).schema)
         changes = sbs.monitor(rows, QUERIES, metrics="any name", **OPTIONS)
-        run(changes, tmp_path)
+        progress = run(changes, tmp_path)
+        assert observed(progress[-1])["any name"]["arrivals"] == monitor.stats()["arrivals"]
     same_rows(read(spark.read.schema(changes.schema).parquet(str(tmp_path / "out"))), expected, "three runs")
     shards = {row["shard"] for row in sbs.state(str(tmp_path / "checkpoint")).collect()}
     assert shards == {0, 1}, "as many as the first run had partitions"

@@ -7,6 +7,7 @@
     spark.streams.addListener(Listener(figures))
     sbs.monitor(..., metrics="any name").writeStream.queryName("late")...
 
+`observed(progress)` has them for a listener of one's own, in a classic session and over Spark Connect.
 A scrape reads a few numbers and never waits; a query reports them once a trigger.
 """
 
@@ -29,6 +30,7 @@ from pyspark.sql.streaming.listener import (
 
 from skyband.errors import RunError
 from skyband.spark.run.view import Report, Trigger
+from skyband.spark.run.view import observed as observed
 
 TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LOOPBACK = "127.0.0.1"

@@ -43,9 +43,9 @@ class Trigger:
             return None
         took = int(progress["durationMs"]["triggerExecution"])
         rows = int(progress["numInputRows"])
-        observed = progress["observedMetrics"] or {}
-        found = _added_up(observed)
-        malformed = [row["malformed"] for name, row in observed.items() if name.startswith(MALFORMED)]
+        seen = observed(progress)
+        found = _added_up(seen)
+        malformed = [row["malformed"] for name, row in seen.items() if name.startswith(MALFORMED)]
         if malformed:  # of the source, and of subscriptions
             found["malformed"] = sum(malformed)
         metrics = {name: int(found[name]) for name in METRICS if found.get(name) is not None}
@@ -53,10 +53,23 @@ class Trigger:
         return cls(int(progress["batchId"]), rows, round(1000 * rows / max(took, 1), 1), took, metrics, state)
 
 
-def _added_up(observed: Mapping[str, Any]) -> dict[str, Any]:
+def observed(progress: Any) -> dict[str, Mapping[str, Any]]:
+    """What `metrics=` and `DataFrame.observe` saw in a trigger (progress or its JSON), by name.
+
+    Over Spark Connect a row comes as the JSON of one: its values, and apart from them its schema.
+    """
+    seen = (progress["observedMetrics"] or {}).items()
+    rows = {name: row if isinstance(row, Mapping) else row.asDict() for name, row in seen}
+    return {name: _named(row) if row.keys() == {"values", "schema"} else row for name, row in rows.items()}
+
+
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(zip((field["name"] for field in row["schema"]["fields"]), row["values"], strict=True))
+
+
+def _added_up(seen: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The metrics of `monitor`, whatever name they have; those of several monitors in one query are added up."""
-    monitors = [row.asDict() for row in observed.values()]
-    monitors = [one for one in monitors if set(METRICS) - {"malformed"} <= one.keys()]
+    monitors = [one for one in seen.values() if set(METRICS) - {"malformed"} <= one.keys()]
     known = [one for one in monitors if None not in one.values()]  # null: a trigger without rows
     if not known or len(known) < len(monitors):
         return {}
