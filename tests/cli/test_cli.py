@@ -202,6 +202,16 @@ def test_a_reader_that_leaves_early() -> None:
     assert (done.stdout, done.stderr) == ('"x1","x2"\n', "")
 
 
+def test_a_warning_is_a_message(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("x\n1\n" + "null\n" * 200)
+    sentence = "SELECT * FROM s ORDER BY x DESC LIMIT 1 WINDOW 10 ROWS"
+    done = subprocess.run(
+        [*PROGRAM, "sql", sentence, str(tmp_path / "rows.csv")], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr.startswith("skyband: 200 of the 201 rows of a push were rejected: x is null (200).")
+    assert ".py" not in done.stderr
+
+
 # ---- bench
 
 

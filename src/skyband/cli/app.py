@@ -6,6 +6,7 @@ Everything heavy is imported inside the command that needs it, so that help and 
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +16,14 @@ from typer.core import TyperGroup
 from skyband.cli.compile import compile
 from skyband.cli.datasets import datasets
 from skyband.cli.explain import explain
-from skyband.errors import BatchError, QueryError, SkybandError
+from skyband.errors import BatchError, QueryError, SkybandError, SkybandWarning
 
 
 class _Commands(TyperGroup):
     """Turns errors that a user can cause into one message and an exit code; a bug still shows its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
+        warnings.formatwarning = _as_message
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -30,8 +32,20 @@ class _Commands(TyperGroup):
             code, message = 2, str(error)
         except (SkybandError, OSError, MemoryError) as error:
             code, message = 1, str(error) or type(error).__name__
+        finally:
+            warnings.formatwarning = _of_python
         typer.echo(f"skyband: {message}", err=True)
         raise typer.Exit(code)
+
+
+_of_python = warnings.formatwarning
+
+
+def _as_message(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
+    """A warning of skyband's own without the line of code that drew it, which a user has not written."""
+    if issubclass(category, SkybandWarning):
+        return f"skyband: {message}\n"
+    return _of_python(message, category, *where, **more)
 
 
 app = typer.Typer(
