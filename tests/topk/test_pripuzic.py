@@ -275,7 +275,7 @@ def test_adaptive_loses_nothing_where_pa_loses_thousands(emit: Any) -> None:
 
 
 def lost_at_a_switch(n: int, k: int, limit: int, b: int) -> float:
-    """Objects of the k-skyband, in random order, that are neither PA's nor among the last b: expected, by rank and age."""
+    """Objects of the k-skyband, in random order, that are neither PA's nor among the last b: expected."""
     ages = b / n + (1 - b / n) * (np.arange(500) + 0.5) / 500
     total = 0.0
     for better in range(k + limit, n):
