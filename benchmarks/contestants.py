@@ -300,6 +300,7 @@ def _elsewhere(module: str, name: str) -> Contestant:
 
 STANDING = ("standing_push", "registering", "one_more", "plain_push", "linear_products")
 ON_SPARK = ("spark_identity", "spark_monitor", "spark_pairs", "spark_max_by", "spark_idle")
+SUBSCRIBERS = ("subscriptions_push", "spark_subscriptions", "spark_rows_alone")  # spark/subscribers.py
 PEERS = ("embedded", "flink", "duckdb_panes", "spark_windows")  # peers/contestants.py
 STEPS = ("push", "whole", "polars", "pandas", "duckdb", "spark")  # peers/latency.py: seconds of each step
 FRAMES = ("polars_dynamic", "polars_rolling", "pandas_windows", "whole_window")
@@ -332,7 +333,7 @@ CONTESTANTS |= {name: _elsewhere("standing", name) for name in STANDING}
 CONTESTANTS |= {name: _elsewhere("shared", name) for name in ("same_scoring", "shared_band", "min_topk")}
 CONTESTANTS |= {name: _elsewhere("spark.contestants", name) for name in ON_SPARK}
 CONTESTANTS |= {"spark_session": _elsewhere("spark.connect", "spark_session")}
-CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in ("subscriptions_push", "spark_subscriptions")}
+CONTESTANTS |= {name: _elsewhere("spark.subscribers", name) for name in SUBSCRIBERS}
 CONTESTANTS |= {name: _elsewhere("peers.contestants", name) for name in PEERS}
 CONTESTANTS |= {name: _elsewhere("peers.frames", name) for name in FRAMES}
 CONTESTANTS |= {f"{name}_steps": _elsewhere("peers.latency", f"{name}_steps") for name in STEPS}

@@ -1,13 +1,15 @@
 """Subscriptions of one query with `Each`, on Spark and in one Monitor: the k nearest of the last n, for very many.
 
 Net changes (emit="batch") of the same files, each a trigger or a push. The answers of the first `SAMPLE` of them are
-checked, by the sums of their changes. Parameters: subscriptions, k, n, fill, rows, file, shards.
+checked, by the sums of their changes. Parameters: subscriptions, k, n, fill, rows, file, shards; `each` (changes for a
+row, where Spark alone has as many).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,10 @@ from benchmarks.spark import contestants, streaming
 from benchmarks.workloads import Stream
 
 SAMPLE = 200
+CHUNK = 1 << 16  # rows of an Arrow batch, as those of skyband
+CHANGES = "query string, subscriber long, at long, id long, score double, diff byte, first boolean"
+ARROW = [("query", pa.string()), *((name, pa.int64()) for name in ("subscriber", "at", "id"))]
+ARROW += [("score", pa.float64()), ("diff", pa.int8()), ("first", pa.bool_())]
 
 
 def query_of(p: Mapping[str, Any]) -> sb.TopK:
@@ -70,10 +76,7 @@ def spark_subscriptions(stream: Stream, p: Mapping[str, Any]) -> Ready:
         changes = sbs.monitor(
             df, {"near": query_of(p)}, id="id", emit="batch", shards=p["shards"], subscriptions={"near": table}
         )
-        mine = F.when(F.col("subscriber") < SAMPLE, F.col("diff").cast("long")).otherwise(0)
-        sums = {"objects": mine, "ids": mine * F.col("id"), "squares": mine * F.col("id") * F.col("id")}
-        named = [F.sum(value).alias(name) for name, value in sums.items()]
-        return changes.observe(contestants.SUMS, F.count("*").alias("changes"), *named)
+        return _observed(changes)
 
     def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
         sums = streaming.observed(progress, contestants.SUMS)
@@ -81,6 +84,41 @@ def spark_subscriptions(stream: Stream, p: Mapping[str, Any]) -> Ready:
         return Outcome(sums, sums_of_sample, {"changes": changes})
 
     return contestants.ready(stream, p, query, outcome_of)
+
+
+def spark_rows_alone(stream: Stream, p: Mapping[str, Any]) -> Ready:
+    """The ceiling of what Spark allows: as many rows of changes, which a mapper has ready, through the same sink."""
+    stream = stream | {"id": np.arange(len(stream["x1"]))}
+
+    def query(df: DataFrame) -> DataFrame:
+        return _observed(df.repartition(p["shards"]).mapInArrow(partial(_rows_of_changes, p["each"]), CHANGES))
+
+    def outcome_of(progress: list[Any], checkpoint: Path) -> Outcome:
+        changes = streaming.observed(progress, contestants.SUMS)["changes"]
+        return Outcome(changes, lambda s, p, seen: bool(seen == len(s["x1"]) * p["each"]), {"changes": changes})
+
+    return contestants.ready(stream, p, query, outcome_of)
+
+
+def _rows_of_changes(each: int, batches: Iterator[Any]) -> Iterator[Any]:
+    """So many rows for each that comes."""
+    rng = np.random.default_rng(1)
+    numbers = [pa.array(rng.integers(0, 10**6, CHUNK)) for _ in range(3)]
+    columns = [pa.array(["near"] * CHUNK), *numbers, pa.array(rng.random(CHUNK))]
+    columns += [pa.array(np.ones(CHUNK, np.int8)), pa.array(np.ones(CHUNK, np.bool_))]
+    chunk = pa.RecordBatch.from_arrays(columns, schema=pa.schema(ARROW))
+    for batch in batches:
+        left = batch.num_rows * each
+        for begin in range(0, left, CHUNK):
+            yield chunk.slice(0, min(CHUNK, left - begin))
+
+
+def _observed(changes: DataFrame) -> DataFrame:
+    """Changes, whose sums Spark reports."""
+    mine = F.when(F.col("subscriber") < SAMPLE, F.col("diff").cast("long")).otherwise(0)
+    sums = {"objects": mine, "ids": mine * F.col("id"), "squares": mine * F.col("id") * F.col("id")}
+    named = [F.sum(value).alias(name) for name, value in sums.items()]
+    return changes.observe(contestants.SUMS, F.count("*").alias("changes"), *named)
 
 
 def _sums(changes: Any) -> dict[str, int]:

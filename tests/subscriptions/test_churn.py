@@ -13,6 +13,8 @@ import pytest
 import skyband as sb
 from engines.streams import check
 from skyband import Each, Last, Nearest, TopK
+from skyband.engines.topk import slot_columns
+from skyband.engines.topk.chunk import Chunk
 from skyband.engines.topk.subscribed_adapter import SubscribedAdapter
 from skyband.tables.subscriptions import slots_key
 
@@ -129,6 +131,28 @@ def test_subscriptions_come_and_go_and_all_is_as_with_plain_queries(windows: str
             twins.compare()
     stats = twins.ours.stats()["queries"]["each"]
     assert stats["engines"] <= 1 + stats["subscriptions"] - stats["shared"], "what can be a slot is one"
+
+
+@pytest.mark.parametrize("windows", ["count", "time"])
+def test_tables_of_more_than_a_chunk_are_worked_on_by_place(monkeypatch: pytest.MonkeyPatch, windows: str) -> None:
+    """Slots of a large table are numbered by place; wild rows come before there is an engine."""
+    monkeypatch.setattr(slot_columns, "TOGETHER", 4)
+    monkeypatch.setattr(Chunk, "most", 4)
+    rng, twins = np.random.default_rng(len(windows)), Twins(windows == "time", "arrival")
+    many = [f"s{i}" for i in range(40)]
+    twins.subscribe([a_subscription(rng, who) for who in many])
+    for serial in range(6):
+        twins.push(a_batch(rng, serial * 6, wild=True))
+        twins.unsubscribe([str(who) for who in rng.choice(many, 5)])
+        twins.subscribe([a_subscription(rng, who) for who in many[serial : serial + 11]])
+        if serial == 2:
+            twins.ours = sb.Monitor.restore(twins.ours.snapshot(), trusted=False)
+    for who in many:
+        found = twins.ours.answer("each", subscriber=who).drop_columns(["subscriber"])
+        assert found.to_pylist() == (twins.theirs.answer(who).to_pylist() if who in twins.rows else [])
+    adapter = twins.ours._loop.state.subscribed[slots_key("each")]
+    assert isinstance(adapter, SubscribedAdapter)
+    assert (np.diff(adapter.table.entry[: adapter.table.size]) < 0).any(), "slots are not in order of subscription"
 
 
 def test_many_come_and_go_and_what_is_kept_is_of_those_that_are_there() -> None:

@@ -21,6 +21,7 @@ CHURN = "tests/subscriptions/test_churn.py"
 COUNT = (CHURN, "-k", "count or many or numbers")
 TIME = (CHURN, "-k", "time")
 BOTH = (CHURN,)
+CHUNKS = (CHURN, "-k", "chunk and count")
 WINDOW = ("tests/subscriptions/test_from_window.py", "-k", "best or class or numbers")
 
 MUTANTS: dict[str, Mutant] = {
@@ -35,7 +36,30 @@ MUTANTS: dict[str, Mutant] = {
         "self.slot[entries] = 0",
         COUNT,
     ),
-    "a slot that is taken again keeps its old columns": (TABLE, "old[slots] = new", "old[slots[:0]] = new[:0]", TIME),
+    "a slot that is taken again keeps its old window": (
+        TABLE,
+        "self.k[slots], self.length[slots] = columns.k, columns.length",
+        "self.k[slots] = columns.k",
+        TIME,
+    ),
+    "a lane that is taken again keeps its old point": (
+        "engines/topk/chunk.py",
+        "self.points[here], self.weights[here] = columns.points, columns.weights",
+        "self.weights[here] = columns.weights",
+        COUNT,
+    ),
+    "slots by place have the subscriptions of others": (
+        SLOTS,
+        "entries, columns = entries[order], columns.take(order)",
+        "columns = columns.take(order)",
+        CHUNKS,
+    ),
+    "slots that wait for the first row are not by place": (
+        SLOTS,
+        "self.waiting.append((entries, columns, number))",
+        "self.waiting.append((entries[::-1], columns, number))",
+        CHUNKS,
+    ),
     "who leaves before the first arrival stays": (
         SLOTS,
         "kept = [(of, ~np.isin(of, entries), columns, number)",
@@ -57,7 +81,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "a slot that is taken again keeps the rows that it rejected": (
         TABLE,
-        "self.entry[slots], self.offset[slots], self.shift[slots] = entries, offset, 0",
+        "self.entry[to], self.offset[to], self.shift[to] = entries, offset, 0",
         "self.entry[slots], self.offset[slots] = entries, offset",
         COUNT,
     ),

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
@@ -271,6 +272,36 @@ def test_adaptive_loses_nothing_where_pa_loses_thousands(emit: Any) -> None:
     changes = np.flatnonzero(np.diff(turns))
     assert len(changes) == 3, "PA answers, then BLOCK, then PA again"
     assert 50 <= changes[1] <= 52, "BLOCK answers within two blocks of the change"
+
+
+def lost_at_a_switch(n: int, k: int, limit: int, b: int) -> float:
+    """Objects of the k-skyband, in random order, that are neither PA's nor among the last b: expected."""
+    ages = b / n + (1 - b / n) * (np.arange(500) + 0.5) / 500
+    total = 0.0
+    for better in range(k + limit, n):
+        ways = [math.lgamma(better + 1) - math.lgamma(j + 1) - math.lgamma(better - j + 1) for j in range(k)]
+        newer = [np.exp(w + j * np.log(ages) + (better - j) * np.log1p(-ages)) for j, w in enumerate(ways)]
+        total += (1 - b / n) * float(np.sum(newer, axis=0).mean())
+    return total
+
+
+def test_a_ring_that_is_shorter_than_the_window_would_lose_what_pa_has_ignored() -> None:
+    """Why ADAPTIVE does not switch from PA to an exact algorithm over recent arrivals."""
+    n, k = 1000, 5
+    limit, rings, lost = odds.candidates(n, k, 0.001), (0, 50, 250), np.zeros((12, 3))
+    for seed in range(12):
+        random = np.random.default_rng(seed).random(2 * n)
+        exact, pa = (Monitor(TopK(k, by="x", window=Last(n), algorithm=name)) for name in ("SA", "PA"))
+        for monitor in (exact, pa):
+            monitor.push({"x": random})
+        held = engine_of(pa).serials()[0]
+        later = exact.push({"x": -np.arange(n, dtype=float)})  # all that can become an answer does
+        needed = np.unique(later.filter(pc.greater(later["diff"], 0))["id"].to_numpy())
+        missing = np.setdiff1d(needed[needed < 2 * n], held)
+        lost[seed] = [(missing < 2 * n - ring).sum() for ring in rings]
+    expected = [lost_at_a_switch(n, k, limit, ring) for ring in rings]
+    assert lost.mean(axis=0) == pytest.approx(expected, rel=0.35, abs=0.15)
+    assert min(expected) > 10 * 0.001, "PA misses less than 0.001 in a window"
 
 
 def test_the_test_of_adaptive_finds_what_it_says() -> None:

@@ -21,6 +21,7 @@ from skyband.engines.topk import chunk
 from skyband.engines.topk.kernels.lane_state import WIDE
 from skyband.engines.topk.slots import Slots
 from skyband.engines.topk.slots_adapter import SlotsAdapter
+from skyband.monitor.families import APART
 
 ROWS = 240
 Rng = np.random.Generator
@@ -195,6 +196,37 @@ def families_after(twins: Twins, rng: Rng, names: list[str]) -> list[SlotsAdapte
     for _ in range(4):
         twins.push({name: rng.random(600) for name in names})
     return families(twins.family)
+
+
+@pytest.mark.parametrize("windows", ["count", "time"])
+@pytest.mark.parametrize("form", ["nearest", "product"])
+def test_queries_that_come_one_by_one_share_an_engine(form: str, windows: str) -> None:
+    """The first ones have engines of their own, since each was alone when its first row came."""
+    rng, timed = np.random.default_rng(len(form)), windows == "time"
+    columns = a_stream(rng, wild=True, late=timed)
+    options: dict[str, Any] = {"time": "t"} if timed else {}
+    twins = Twins({"q0": a_query(form, rng, timed, False)}, **options)
+    for i, low in enumerate(range(0, ROWS, 12)):
+        twins.push({name: column[low : low + 12] for name, column in columns.items()})
+        twins.add(f"q{i + 1}", a_query(form, rng, timed, boxed=i > 8))
+        if i == 10:
+            twins.restore()
+    assert len(families(twins.family)) <= 3, "without boxes, with boxes on what is scored, and on another column"
+    assert len(twins.family._loop.state.standing()) <= 3 + APART < len(twins.queries)
+    twins.compare()
+
+
+def test_a_query_shares_no_engine_with_one_of_another_kind() -> None:
+    queries = {"by name": TopK(2, by="name", window=Last(3)), "by x": TopK(2, by="x", window=Last(3))}
+    monitor = Monitor(queries)
+    for i in range(6):
+        monitor.push({"name": [f"n{i}"], "x": [float(i)]})
+        monitor.add(f"later by name {i}", queries["by name"])
+        monitor.add(f"later by x {i}", TopK(i + 1, by="x", window=Last(3)))
+    monitor.push({"name": ["n6"], "x": [6.0]})
+    assert monitor.answer("later by name 5").column("key_1").to_pylist() == ["n6"]
+    assert monitor.answer("later by x 4").column("score").to_pylist() == [6.0, 5.0]
+    assert len(families(monitor)) == 1
 
 
 def test_a_row_that_one_query_rejects_leaves_the_others_together() -> None:

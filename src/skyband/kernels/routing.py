@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.kernels.compile import kernel, part
+from skyband.kernels.compile import kernel, part, uncounted
 from skyband.kernels.prefetch import prefetch
 
 Ints = NDArray[np.int64]
@@ -167,7 +167,10 @@ def unzip(changes: Records, lanes: int, rows: Ints, begin: int, columns: ChangeC
 
     rows: of arrivals whose numbers rise by one, from `begin` on; empty: all changes have their rows.
     """
-    query, row, instant, stamp, serial, key, diff, first = columns
+    if is_by_lane(changes):
+        for j in range(len(changes)):
+            write_change(changes, j, rows, begin, columns, j)
+        return
     pieces = np.empty(len(changes) + 1, np.int64)  # where a stretch of one lane begins
     place, n = np.zeros(lanes + 1, np.int64), 0
     for j in range(len(changes)):
@@ -186,17 +189,33 @@ def unzip(changes: Records, lanes: int, rows: Ints, begin: int, columns: ChangeC
     i = 0
     for to in range(n):
         for j in range(pieces[order[to]], pieces[order[to] + 1]):
-            query[i] = changes[j]["visit"]
-            row[i] = changes[j]["row"]
-            if len(rows) and changes[j]["row"] < 0:
-                row[i] = rows[changes[j]["instant"] - begin]
-            instant[i] = changes[j]["instant"]
-            stamp[i] = changes[j]["stamp"]
-            serial[i] = changes[j]["serial"]
-            key[i] = changes[j]["key"]
-            diff[i] = changes[j]["diff"]
-            first[i] = changes[j]["first"]
+            write_change(changes, j, rows, begin, columns, i)
             i += 1
+
+
+@part
+def is_by_lane(changes: Records) -> bool:
+    """Whether the changes are in order of lanes."""
+    j = 1
+    while j < len(changes) and changes[j]["visit"] >= changes[j - 1]["visit"]:
+        j += 1
+    return j >= len(changes)
+
+
+@uncounted
+def write_change(changes: Records, j: int, rows: Ints, begin: int, columns: ChangeColumns, i: int) -> None:
+    """Write change j to row i of the columns."""
+    query, row, instant, stamp, serial, key, diff, first = columns
+    query[i] = changes[j]["visit"]
+    row[i] = changes[j]["row"]
+    if len(rows) and changes[j]["row"] < 0:
+        row[i] = rows[changes[j]["instant"] - begin]
+    instant[i] = changes[j]["instant"]
+    stamp[i] = changes[j]["stamp"]
+    serial[i] = changes[j]["serial"]
+    key[i] = changes[j]["key"]
+    diff[i] = changes[j]["diff"]
+    first[i] = changes[j]["first"]
 
 
 @kernel

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from skyband.engines.adapter import Adapter
-from skyband.engines.topk.scorings import BLOCK, family_key, where_box
-from skyband.engines.topk.slots_adapter import MOST_BOXED
+from skyband.engines.numbering import Start
+from skyband.engines.topk.adapter import TopKAdapter
+from skyband.engines.topk.ordered_adapter import OrderedAdapter
+from skyband.engines.topk.scorings import BLOCK, MOST_ATTRIBUTES, family_key, where_box
+from skyband.engines.topk.similar_adapter import slots_kind
+from skyband.engines.topk.slots_adapter import MOST_BOXED, SlotsAdapter
 from skyband.errors import QueryError
 from skyband.monitor.state import State
 from skyband.query.kinds import Query, TopK
@@ -15,6 +19,7 @@ from skyband.query.scoring import Similar, scoring_of
 from skyband.tables.changes import change_names
 from skyband.tables.subscriptions import owner_of
 
+APART = 2  # queries that stand apart before a family is begun: with fewer it would cost more than one engine more
 VECTORS = 8  # fewer queries that compare vectors are scored one by one: a family keeps a history of vectors
 
 
@@ -83,6 +88,25 @@ def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
             by_box.setdefault(tuple(sorted(boxes[name])), []).append(name)
         found += [some for some in by_box.values() if len({adapters[name] for name in some}) > 1]
     return found
+
+
+def stands_apart(adapters: Iterable[Adapter], query: TopK, key: Any) -> bool:
+    """Whether one more query begins a family: others with its key, which came before, have engines of their own."""
+    started = (one for one in adapters if isinstance(one, TopKAdapter) and one.engine is not None)
+    apart = sum(
+        one.algorithm == BLOCK and not isinstance(one, OrderedAdapter) and one.family_key == key for one in started
+    )
+    by = scoring_of(query.by)
+    attributes = {*by.columns, *where_box(query)[0]}
+    return apart >= (VECTORS if isinstance(by, Similar) else APART) and len(attributes) <= MOST_ATTRIBUTES
+
+
+def begin_family(state: State, name: str, query: TopK, numbers: Start) -> SlotsAdapter:
+    """A family with one query, which later ones join."""
+    family = slots_kind(query)(query, state.groups[query.grouping], state.options, numbers)
+    family.queries[name] = query
+    family.start(state.unit)
+    return family
 
 
 def alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least: int) -> list[list[str]]:

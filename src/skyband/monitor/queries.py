@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from skyband.engines.topk.slots_adapter import SlotsAdapter
 from skyband.engines.topk.window_adapter import WindowAdapter, donor_of, remember_reported
 from skyband.engines.unsubscribed import UnsubscribedAdapter, example_of
 from skyband.errors import QueryError, StateError
-from skyband.monitor.families import check_columns, note_columns
+from skyband.monitor.families import begin_family, check_columns, note_columns, stands_apart
 from skyband.monitor.from_window import adapter_over, lend, lender_of, no_lender
 from skyband.monitor.placement import Fresh, Placement
 from skyband.monitor.sources import (
@@ -328,15 +328,25 @@ class StandingQueries(Placement):
             adapter.queries[name] = query
             self.state.adapters[name], self.state.subscriptions[name] = adapter, Subscriptions(name, query)
             return
-        if fresh is None and isinstance(query, TopK) and (family := self._family_for(query)) is not None:
-            family.join(name, query, self.state.unit, self.state.serial, numbers)
-            self.state.adapters[name] = family
-            return
+        if fresh is None and isinstance(query, TopK) and (key := self._family_key(query)) is not None:
+            family = self._family_for(query)
+            if family is not None:
+                family.join(name, query, self.state.unit, self.state.serial, numbers)
+            elif stands_apart(self._plain(), query, key):
+                family = begin_family(self.state, name, query, numbers)
+            if family is not None:
+                self.state.adapters[name] = family
+                return
         self.place(self.state.adapters, name, query, numbers, self._fresh() if fresh is None else fresh)
+
+    @staticmethod
+    def _family_key(query: TopK) -> Any:
+        """What the queries of a family have in common; None: the query is of no family."""
+        return family_key(query) if adapter_class(query, choose(query)) is TopKAdapter else None
 
     def _family_for(self, query: TopK) -> SlotsAdapter | None:
         """A family of slots that has one for the query."""
-        if adapter_class(query, choose(query)) is not TopKAdapter or family_key(query) is None:
+        if self._family_key(query) is None:
             return None
         slots = (adapter for adapter in self._plain() if isinstance(adapter, SlotsAdapter))
         return next((adapter for adapter in slots if adapter.can_join(query)), None)

@@ -48,11 +48,17 @@ def as_arrow(values: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), [None, pa.py_buffer(whole)])
 
 
-def grown(values: NDArray[Any], size: int, fill: Any = 0) -> NDArray[Any]:
-    """The array with room for so many values and more: O(1) amortised for each that is added."""
+def grown(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array with room for so many values and more, of zeros: O(1) amortised for each that is added.
+
+    Zeros that nobody has written to take no memory. The first room has some more as well, so that one value after a
+    table of them does not copy all.
+    """
     if size <= len(values):
         return values
-    return np.concatenate([values, np.full(max(size, 2 * len(values)) - len(values), fill, values.dtype)])
+    found = np.zeros(max(size + size // 8, 2 * len(values)), values.dtype)
+    found[: len(values)] = values
+    return found
 
 
 def bits_of(column: Any) -> NDArray[Any]:
@@ -192,7 +198,7 @@ class Column:
             self.append(pa.nulls(size, column.type))
         more = len(column)
         if self._size + more > len(self._values):
-            room = max(16, 4 * len(self._values), self._size + more)
+            room = max(16, 4 * len(self._values), (self._size + more) * 9 // 8)
             self._values, old = np.empty(room, self._values.dtype), self._values  # what is not used costs nothing
             self._valid, was = np.empty(room, np.bool_), self._valid
             self._values[: self._size], self._valid[: self._size] = old[: self._size], was[: self._size]

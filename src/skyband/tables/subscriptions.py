@@ -98,9 +98,9 @@ class Subscriptions:
         self._known.revert(self._mark)
         codes = self._known.codes([rows.ids], len(rows))
         self._mark = self._known.mark()
-        self._entry = grown(self._entry, self._known.total, -1)
+        self._entry = grown(self._entry, self._known.total)
         self._entry[codes] = entries
-        self.live, self.shared = (grown(one, self.size, False) for one in (self.live, self.shared))
+        self.live, self.shared = (grown(one, self.size) for one in (self.live, self.shared))
         self.live[entries] = True
         self.count += len(rows)
         self.sort = rows.sort or self.sort

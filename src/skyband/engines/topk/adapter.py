@@ -6,7 +6,8 @@ The engine of a family reads the attributes of objects and scores them itself, a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from skyband.engines.adapter import Adapter
 from skyband.engines.contract import Arrivals, Engine, Scorings
 from skyband.engines.numbering import Start
 from skyband.engines.registry import load
-from skyband.engines.topk.scorings import BLOCK, scorings_of, validate_family
-from skyband.query.kinds import Above, Query
+from skyband.engines.topk.scorings import BLOCK, family_key, scorings_of, validate_family
+from skyband.query.kinds import Above, Query, TopK
 from skyband.query.options import Options
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
@@ -55,6 +56,11 @@ class TopKAdapter(Adapter):
         if isinstance(query, Above):  # a lower threshold serves a higher one
             return Adapter.key(replace(query, threshold=0.0))
         return Adapter.key(query)
+
+    @cached_property
+    def family_key(self) -> tuple[Any, ...] | None:
+        """What its queries have in common with those of a family; None: they are in none."""
+        return None if isinstance(self.example, Above) else family_key(cast(TopK, self.example))
 
     def start(self, unit: int | None) -> None:
         if self.engine is None and self.most == MOST:

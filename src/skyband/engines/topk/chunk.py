@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from skyband.engines.contract import Ints
 from skyband.engines.topk.kernels.lane_state import LANE, STALE, Lanes
 from skyband.engines.topk.kernels.scores import LaneScorings
-from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slot_columns import TOGETHER, Shape, SlotColumns
 from skyband.kernels.records import NEVER, OBJECT
 
 Records = NDArray[Any]
-MOST = 4096  # lanes of a chunk: their state fits in a cache, and one that grows is copied in no time
+MOST = TOGETHER  # lanes of a chunk
 KEPT_RANGES = 1 << 16  # numbers of a chunk's ranges of cells; where a lane has more they are found anew for each block
 FEWEST, LARGEST = 16, 256  # of these, for a lane
 
@@ -68,22 +68,23 @@ class Chunk:
         """Lanes in use."""
         return self.used - len(self.free)
 
-    def join(self, columns: SlotColumns, lanes: Records, *, keep: bool = False) -> Ints:
-        """Take these lanes; returns their places. keep: they have runs already, and the chunk is new."""
+    def join(self, columns: SlotColumns, lanes: Records) -> Ints:
+        """Take these lanes, which have runs only where the chunk is new; returns their places."""
         again = [self.free.pop() for _ in range(min(len(self.free), len(lanes)))]
         more = len(lanes) - len(again)
-        places = np.concatenate([np.array(again, np.int64), np.arange(self.used, self.used + more)])
         self._reserve(self.used + more)
+        places = np.concatenate([np.array(again, np.int64), np.arange(self.used, self.used + more)])
+        here: Any = places if again else slice(self.used, self.used + more)  # which is copied as a whole
         self.used += more
-        if not keep:
-            lanes["start"] = lanes["head"] = lanes["room"] = 0
-        lanes["start"][: len(again)] = lanes["head"][: len(again)] = self.lanes["start"][places[: len(again)]]
-        lanes["room"][: len(again)] = self.lanes["room"][places[: len(again)]]
-        self.lanes[places] = lanes
-        self.points[places], self.weights[places] = columns.points, columns.weights
+        if again:
+            known = self.lanes[again]
+            lanes["start"][: len(again)] = lanes["head"][: len(again)] = known["start"]
+            lanes["room"][: len(again)] = known["room"]
+        self.lanes[here] = lanes
+        self.points[here], self.weights[here] = columns.points, columns.weights
         if self.shape.boxed:
-            self.lows[places] = columns.lows if columns.lows.shape[1] else -np.inf
-            self.highs[places] = columns.highs if columns.highs.shape[1] else np.inf
+            self.lows[here] = columns.lows if columns.lows.shape[1] else -np.inf
+            self.highs[here] = columns.highs if columns.highs.shape[1] else np.inf
         return places
 
     def _reserve(self, size: int) -> None:
@@ -140,3 +141,15 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         return sum(int(getattr(self, name).nbytes) for name in (*self.arrays, "objects"))
+
+
+def share_memory(chunks: list[Chunk]) -> None:
+    """Give new chunks room for all of their lanes, side by side."""
+    for name in chunks[0].arrays:
+        like: Records = getattr(chunks[0], name)
+        most, shape = chunks[0].most, like.shape[1:]
+        if name == "ranges":
+            shape = (min(LARGEST, max(FEWEST, KEPT_RANGES // most)),)
+        room = np.empty((len(chunks) * most, *shape), like.dtype)
+        for i, chunk in enumerate(chunks):
+            setattr(chunk, name, room[i * most : (i + 1) * most])

@@ -66,10 +66,10 @@ class DevicePool(VectorPool):
 
     # --- slots
 
-    def join(self, columns: SlotColumns, slots: Ints, birth: int) -> tuple[Ints, Ints]:
+    def join(self, columns: SlotColumns, slots: Ints, birth: int, *, placed: bool = False) -> tuple[Ints, Ints]:
         if self.lanes is not None and room_for(int(columns.k.max(initial=1))) > self.lanes.room:
             self.to_host()
-        chunks, lanes = super().join(columns, slots, birth)
+        chunks, lanes = super().join(columns, slots, birth, placed=placed)
         self.known = None
         if self.lanes is not None:
             self._write(chunks * SIDE + lanes, None)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Ints, Spec
-from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals
+from skyband.engines.topk.chunk import MOST, Chunk, new_lanes, set_goals, share_memory
 from skyband.engines.topk.kernels.depths import Scratch
 from skyband.engines.topk.kernels.lane_state import LOOKING, STALE
 from skyband.engines.topk.kernels.segments import SEGMENT, Grid
@@ -20,7 +20,7 @@ from skyband.engines.topk.kernels.slot_reads import score_lane
 from skyband.engines.topk.kernels.slots import MANY, TILE, Limits, Plan, lay_blocks, take_slots
 from skyband.engines.topk.kernels.state import Report
 from skyband.engines.topk.recent_arrivals import RecentArrivals, Stream
-from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slot_columns import Shape, SlotColumns, by_place
 from skyband.kernels.records import ARRIVAL, CHANGE, NEVER
 from skyband.query.scoring.forms import PRODUCT
 from skyband.query.tuning import Tuning
@@ -29,7 +29,6 @@ Records = NDArray[Any]
 BUFFER = 1 << 14  # arrivals of a history, at least: where a stream drifts, what a slot lacks is then found in it
 EACH = 100  # and for each slot
 LONGEST = 1 << 18  # of a history, where windows go by time, or subscriptions may begin with their windows
-BANDS = 256  # of points near each other
 FEW = 16  # fewer slots look at every arrival
 FRESH = 1 << 15  # rows after which a slot without a depth is fresh no longer
 
@@ -51,25 +50,40 @@ class Pool(RecentArrivals):
 
     # --- slots
 
-    def join(self, columns: SlotColumns, slots: Ints, birth: int) -> tuple[Ints, Ints]:
-        """Take these slots; returns the chunk and the lane of each."""
-        order, places = self._by_place(columns), np.empty(len(slots), np.int64)
+    def join(self, columns: SlotColumns, slots: Ints, birth: int, *, placed: bool = False) -> tuple[Ints, Ints]:
+        """Take these slots; returns the chunk and the lane of each. placed: they come by place already."""
+        order = None if placed else self.by_place(columns)
+        if order is not None:
+            columns, slots = columns.take(order), slots[order]
+        chunks, lanes = np.empty(len(slots), np.int64), np.empty(len(slots), np.int64)
         low = 0
         while low < len(slots):
             if not self.roomy:
-                self.roomy[len(self.chunks)] = None
-                self.chunks.append(self.new_chunk())
+                self._add_chunks(len(slots) - low)
             number = next(iter(self.roomy))
             chunk = self.chunks[number]
-            here = order[low : low + chunk.room]
+            here = slice(low, low + chunk.room)
             mine = columns.take(here)
-            lanes = new_lanes(mine, slots[here], birth)  # of a chunk, so that a cache holds them
-            places[here] = (number << 32) | chunk.join(mine, lanes)
-            self._measure(lanes)
-            low += len(here)
+            fresh = new_lanes(mine, slots[here], birth)  # of a chunk, so that a cache holds them
+            chunks[here], lanes[here] = number, chunk.join(mine, fresh)
+            self._measure(fresh)
+            low += len(fresh)
             if not chunk.room:
                 del self.roomy[number]
-        return places >> 32, places & 0xFFFFFFFF
+        if order is None:
+            return chunks, lanes
+        found = np.empty((2, len(slots)), np.int64)
+        found[0, order], found[1, order] = chunks, lanes
+        return found[0], found[1]
+
+    def _add_chunks(self, lanes: int) -> None:
+        """Chunks for so many lanes: those that will be full get all of their memory at once, in large pages."""
+        first = len(self.chunks)
+        full = [self.new_chunk() for _ in range(lanes // self.new_chunk().most)]
+        if full:
+            share_memory(full)
+        self.chunks += full or [self.new_chunk()]
+        self.roomy |= dict.fromkeys(range(first, len(self.chunks)))
 
     def adopt(self, columns: SlotColumns, lane: Records, kept: Records) -> tuple[int, int]:
         """Take one slot with the objects of its run; returns its chunk and lane."""
@@ -82,13 +96,9 @@ class Pool(RecentArrivals):
         chunk.put(int(s), kept)
         return int(number), int(s)
 
-    def _by_place(self, columns: SlotColumns) -> Ints:
-        """An order in which slots with points near each other come together, where there are many: O(1) each."""
-        if len(columns) <= MOST or self.shape.d < 2:
-            return np.arange(len(columns))
-        strips = min(BANDS, max(1, round((len(columns) / MOST) ** 0.5)))
-        cell = _parts(columns.points[:, 0], strips) * BANDS + _parts(columns.points[:, 1], BANDS)
-        return np.argsort(cell.astype(np.uint16), kind="stable")  # 16 bits are sorted by their digits
+    def by_place(self, columns: SlotColumns) -> Ints | None:
+        """An order in which slots that are worked on together are neighbours; None: any."""
+        return by_place(columns.points)
 
     def leave(self, chunk: int, lanes: Ints) -> None:
         """Free these lanes of a chunk."""
@@ -385,14 +395,3 @@ class Pool(RecentArrivals):
             )
         assert self.scratch is not None
         return self.scratch
-
-
-def class_of(lengths: Ints) -> Ints:
-    """The class of windows of these lengths: those of one class differ by less than four times."""
-    return np.floor(np.log2(np.maximum(lengths, 1).astype(np.float64)) / 2).astype(np.int64)
-
-
-def _parts(values: NDArray[np.float64], parts: int) -> Ints:
-    """For each value in which of so many parts it lies, which have about as many values each."""
-    sample = np.sort(values[:: max(1, len(values) // (32 * parts))])
-    return np.searchsorted(sample[np.arange(1, parts) * len(sample) // parts], values, "right")

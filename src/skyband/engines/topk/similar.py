@@ -69,8 +69,8 @@ class VectorChunk(Chunk):
         self.safe, self.looked, self.lengths, self.dues = (np.empty(0, np.int64) for _ in range(4))
         self.calm = np.empty(0, np.int8)
 
-    def join(self, columns: SlotColumns, lanes: Records, *, keep: bool = False) -> Ints:
-        places = super().join(columns, lanes, keep=keep)
+    def join(self, columns: SlotColumns, lanes: Records) -> Ints:
+        places = super().join(columns, lanes)
         points, form = columns.points, self.shape.form
         norms = np.sqrt(sums_of_squares(points))
         low, high = (0.0, TAME[1]) if form == DISTANCE else USUAL
@@ -130,8 +130,8 @@ class VectorPool(Pool):
     def _side(self) -> int:
         return 0
 
-    def _by_place(self, columns: SlotColumns) -> Ints:
-        return np.arange(len(columns))
+    def by_place(self, columns: SlotColumns) -> Ints | None:
+        return None
 
     @property
     def largest_net(self) -> int:

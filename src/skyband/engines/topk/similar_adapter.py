@@ -53,6 +53,9 @@ class SimilarAdapter(SubscribedAdapter):
         )
         return replace(columns, points=self._points(packed))
 
+    def by_place(self, columns: SlotColumns) -> Ints | None:
+        return None
+
     def _points(self, packed: Any) -> Floats:
         """Vectors as rows; NaN for those of another length."""
         _, offsets, data = packed.buffers()
@@ -115,7 +118,7 @@ class SimilarAdapter(SubscribedAdapter):
                 "or leave device= out. Nothing was taken."
             )
         keys = ((row, np.isnan(keys_of_row(points, column, row, metric))) for row in np.flatnonzero(wild).tolist())
-        return [OddRow(row, there[none]) for row, none in keys if none.any()]
+        return [OddRow(row, np.sort(there[none])) for row, none in keys if none.any()]
 
     def extra_arrays(self, push: Push, validated: Validated, rows: Ints) -> dict[str, Any]:
         return super().extra_arrays(push, validated, rows) | arrays_of(push.batch, self.scoring, self.d, rows)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.topk.slot_columns import SlotColumns
+from skyband.engines.topk.slot_columns import SlotColumns, stretch_of
 from skyband.tables.columns import grown
 
 Ints = NDArray[np.int64]
@@ -25,8 +25,8 @@ class SlotTable:
         self.entry: Ints = np.empty(0, np.int64)  # of the subscription; -1: it is free
         self.offset: Ints = np.empty(0, np.int64)  # its numbers of arrivals less the engine's
         self.shift: Ints = np.empty(0, np.int64)  # count windows: how many rows it has rejected
-        none: Any = np.empty(0)
-        self.columns = SlotColumns(none, none, none, none, none, none)
+        self.k: Ints = np.empty(0, np.int64)
+        self.length: Ints = np.empty(0, np.int64)  # of its window; the other columns are in the engine's chunks
         self.slot: Ints = np.empty(0, np.int64)  # by entry
         self.count = 0  # slots that are taken
         self.longest = 0  # the longest window of a slot that is taken
@@ -41,10 +41,11 @@ class SlotTable:
     def join(self, slots: Ints, entries: Ints, columns: SlotColumns, offset: int) -> None:
         """Subscriptions have these slots now."""
         self.size = max(self.size, int(slots.max(initial=-1)) + 1)
-        self.entry = grown(self.entry, self.size, -1)
+        self.entry = grown(self.entry, self.size)
         self.offset, self.shift = (grown(one, self.size) for one in (self.offset, self.shift))
-        self.entry[slots], self.offset[slots], self.shift[slots] = entries, offset, 0
-        self.set_columns(slots, columns)
+        to = stretch_of(slots)
+        self.entry[to], self.offset[to], self.shift[to] = entries, offset, 0
+        self._set_columns(to, columns)
         self._set_slots(entries, slots)
         self.count += len(slots)
         self._lengths.update(_counted(columns.length))
@@ -52,20 +53,15 @@ class SlotTable:
         if self._ahead is not None:
             self._ahead[offset] += len(slots)
 
-    def set_columns(self, slots: Ints, columns: SlotColumns) -> None:
-        """The columns of these slots."""
-        if len(self.columns.k) < self.size or self.columns.points.ndim == 1:
-            room = max(self.size, 2 * len(self.columns.k))
-            kept = zip(arrays(self.columns), arrays(columns), strict=True)
-            self.columns = SlotColumns(*(_roomier(old, new, room) for old, new in kept))
-        for old, new in zip(arrays(self.columns), arrays(columns), strict=True):
-            old[slots] = new
+    def _set_columns(self, slots: Any, columns: SlotColumns) -> None:
+        self.k, self.length = grown(self.k, self.size), grown(self.length, self.size)
+        self.k[slots], self.length[slots] = columns.k, columns.length
 
     def leave(self, slots: Ints) -> None:
         """These slots are free."""
         if self._ahead is not None:
             _subtract(self._ahead, self.offset[slots] - self.shift[slots])
-        _subtract(self._lengths, self.columns.length[slots])
+        _subtract(self._lengths, self.length[slots])
         if self.longest not in self._lengths:
             self.longest = max(self._lengths, default=0)
         self.entry[slots] = -1
@@ -81,14 +77,14 @@ class SlotTable:
         """Take what a snapshot has, by slot; columns of those that are taken."""
         self.size, self.entry, self.offset, self.shift = len(entries), entries, offset, shift
         there = self.taken
-        self.set_columns(there, columns)
+        self._set_columns(there, columns)
         self._set_slots(self.entry[there], there)
         self.count, self._ahead = len(there), None
         self._lengths = _counted(columns.length)
         self.longest = max(self._lengths, default=0)
 
     def _set_slots(self, entries: Ints, slots: Ints) -> None:
-        self.slot = grown(self.slot, int(entries.max(initial=-1)) + 1, -1)
+        self.slot = grown(self.slot, int(entries.max(initial=-1)) + 1)
         self.slot[entries] = slots
 
     def fall_behind(self, which: NDArray[np.bool_] | Ints) -> None:
@@ -110,11 +106,13 @@ class SlotTable:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(one.nbytes) for one in (*arrays(self.columns), self.entry, self.offset, self.shift, self.slot))
+        return sum(int(one.nbytes) for one in (self.entry, self.offset, self.shift, self.k, self.length, self.slot))
 
 
 def _counted(values: Ints) -> Counter[int]:
     """How often each value is there."""
+    if len(values) and values.min() == values.max():
+        return Counter({int(values[0]): len(values)})
     found, counts = np.unique(values, return_counts=True)
     return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
@@ -125,16 +123,3 @@ def _subtract(counter: Counter[int], values: Ints) -> None:
         counter[value] -= count
         if not counter[value]:
             del counter[value]
-
-
-def arrays(columns: SlotColumns) -> list[Any]:
-    """The arrays of columns."""
-    return [columns.points, columns.weights, columns.k, columns.length, columns.lows, columns.highs]
-
-
-def _roomier(old: Any, like: Any, room: int) -> Any:
-    """An array like another, with room for so many rows, that begins with those of an old one."""
-    made = np.zeros((room, *like.shape[1:]), like.dtype)
-    if old.shape[1:] == like.shape[1:]:
-        made[: len(old)] = old
-    return made

@@ -42,14 +42,15 @@ from skyband.engines.topk.kernels.slot_reads import (
     mark_kept,
 )
 from skyband.engines.topk.kernels.state import Report
-from skyband.engines.topk.pool import Pool, class_of
+from skyband.engines.topk.pool import Pool
 from skyband.engines.topk.recent_arrivals import Stream
-from skyband.engines.topk.slot_columns import Shape, SlotColumns
+from skyband.engines.topk.slot_columns import Shape, SlotColumns, by_class, class_of, stretch_of
 from skyband.engines.topk.slot_moves import SHIFTED, donor_of, join_from_window, move_behind
 from skyband.engines.topk.slots_snapshot import FIRST_VERSION, check_pool, load, of_first_version, store
 from skyband.kernels.records import CHANGE, NEVER, OBJECT
 from skyband.kernels.routing import empty_columns, unzip
 from skyband.query.tuning import Tuning
+from skyband.tables.columns import grown
 
 Records = NDArray[Any]
 PLACE = np.dtype([("pool", "i4"), ("chunk", "i4"), ("lane", "i4")])  # of a slot; pool -1: it is free
@@ -88,25 +89,22 @@ class Slots:
 
     # --- queries come and go
 
-    def join(self, columns: SlotColumns, serial: int) -> Ints:
-        """Take these queries, which see rows from this serial on; returns their slots. O(1) each, amortised."""
+    def join(self, columns: SlotColumns, serial: int, *, placed: bool = False) -> Ints:
+        """Take these queries, which see rows from this serial on; returns their slots. O(1) each, amortised.
+
+        placed: those that are worked on together are neighbours already.
+        """
         m = len(columns)
         again = [self.free.pop() for _ in range(min(len(self.free), m))]
         slots = np.concatenate([np.array(again, np.int64), np.arange(self.count, self.count + m - len(again))])
         self.count += m - len(again)
-        if self.count > len(self.slots):
-            more = np.full(max(self.count, 2 * len(self.slots)) - len(self.slots), -1).astype(np.int32)
-            self.slots = np.concatenate([self.slots, np.zeros(len(more), PLACE)])
-            self.slots["pool"][-len(more) :] = -1
-        classes = class_of(columns.length)
-        for number in np.unique(classes).tolist():
-            here = np.flatnonzero(classes == number)
+        self.slots = grown(self.slots, self.count)
+        for number, here in by_class(columns.length):
             if number not in self.pools:
                 self.pools[number] = self.new_pool()
-            mine = columns if len(here) == m else columns.take(here)
-            chunks, lanes = self.pools[number].join(mine, slots[here], serial)
-            self.slots["pool"][slots[here]] = number
-            self.slots["chunk"][slots[here]], self.slots["lane"][slots[here]] = chunks, lanes
+            chunks, lanes = self.pools[number].join(columns.take(here), slots[here], serial, placed=placed)
+            to = stretch_of(slots[here])
+            self.slots["pool"][to], self.slots["chunk"][to], self.slots["lane"][to] = number, chunks, lanes
         return slots
 
     def leave(self, slots: Ints) -> None:
@@ -253,6 +251,13 @@ class Slots:
         slots = np.array([query] if groups is None or len(groups) else [], np.int64)
         found = self.answers(slots, int(now[0]) if len(now) else 0, spec.k, spec.length)
         return Answer(np.zeros(len(found.rank), np.int64), found.rank, found.stamp, found.serial, found.key)
+
+    def taken(self, column: str) -> tuple[Ints, Any]:
+        """The slots that are taken, in order of their places, and what they have of a column."""
+        chunks = [chunk for pool in self.pools.values() for chunk in pool.chunks] or [self.empty_pool().new_chunk()]
+        both = [(chunk, np.flatnonzero(chunk.in_use["k"] > 0)) for chunk in chunks]
+        slots = np.concatenate([chunk.lanes["slot"][lanes] for chunk, lanes in both]).astype(np.int64)
+        return slots, np.concatenate([getattr(chunk, column)[lanes] for chunk, lanes in both])
 
     # --- the rest of the contract of an engine
 

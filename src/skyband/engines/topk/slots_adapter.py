@@ -107,7 +107,7 @@ class SlotsAdapter(TopKAdapter):
 
     def can_join(self, query: Query) -> bool:
         """Whether one more query can have a slot here."""
-        if not isinstance(query, TopK) or self.engine is None or family_key(query) != family_key(self.example):
+        if not isinstance(query, TopK) or self.engine is None or family_key(query) != self.family_key:
             return False
         box = where_box(query)[0]
         return not box or (self.slots_engine.shape.boxed and box.keys() <= {*self.attributes})

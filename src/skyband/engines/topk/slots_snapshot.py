@@ -111,7 +111,7 @@ def load(engine: Slots, state: Mapping[str, Records]) -> None:
             chunk_lanes = lanes[some]
             sizes = chunk_lanes["size"]
             chunk_lanes["start"] = chunk_lanes["head"] = np.cumsum(sizes) - sizes
-            chunk.join(columns.take(some), chunk_lanes, keep=True)
+            chunk.join(columns.take(some), chunk_lanes)
             places = np.repeat(run_ends[some] - sizes - chunk_lanes["start"], sizes) + np.arange(int(sizes.sum()))
             chunk.objects, chunk.tally[0] = objects[places], int(sizes.sum())
             engine.slots["pool"][slots[some]], engine.slots["chunk"][slots[some]] = number, len(pool.chunks)

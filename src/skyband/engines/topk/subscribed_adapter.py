@@ -109,14 +109,13 @@ class SubscribedAdapter(SubscribedSlots):
         for row in np.flatnonzero(wild).tolist():
             keys = lane_keys(self.form.code, points, weights, [float(column[row]) for column in columns])
             if (none := np.isnan(keys)).any():
-                found.append(OddRow(row, there[none]))
+                found.append(OddRow(row, np.sort(there[none])))
         return found
 
     def _standing(self, name: str = "points") -> tuple[Ints, Floats]:
         """The slots that are taken, and one of their columns."""
         if self.engine is not None:
-            there = self.table.taken
-            return there, getattr(self.table.columns, name)[there]
+            return self.slots.taken(name)
         column = np.concatenate([getattr(columns, name) for _, columns, _ in self.waiting])
         return np.arange(len(column)), column  # slots are given in this order
 
@@ -191,7 +190,7 @@ class SubscribedAdapter(SubscribedSlots):
         there = self.table.taken
         if push.times is None or push.clocks is None or not len(push.times) or not len(there):
             return np.zeros(push.batch.rows, np.bool_)
-        shortest = int(self.table.columns.length[there].min()) if self.options.late == "accept" else 1
+        shortest = int(self.table.length[there].min()) if self.options.late == "accept" else 1
         late: Bools = validated.accepted & (push.clocks - push.times >= shortest)
         return late
 
@@ -200,7 +199,7 @@ class SubscribedAdapter(SubscribedSlots):
         for one in odd:
             assert push.times is not None and push.clocks is not None
             age = push.clocks[one.row] - push.times[one.row]
-            lengths = self.table.columns.length[np.setdiff1d(self.table.taken, one.slots)]
+            lengths = self.table.length[np.setdiff1d(self.table.taken, one.slots)]
             limits = lengths if self.options.late == "accept" else np.ones(len(lengths), np.int64)
             arrived[one.row], late[one.row] = (limits > age).any(), (limits <= age).any()
 
@@ -209,7 +208,7 @@ class SubscribedAdapter(SubscribedSlots):
         skipped: dict[int, Bools] = {}  # by row: which slots do not count it
         size = self.table.size
         if push.times is not None and push.clocks is not None and len(push.times) and self.options.late == "accept":
-            lengths, ages = self.table.columns.length[:size], push.clocks - push.times
+            lengths, ages = self.table.length[:size], push.clocks - push.times
             for row in np.flatnonzero(self._too_late(push, validated)).tolist():
                 if ages[row] < self.longest:  # else nobody counts it
                     skipped[row] = lengths <= ages[row]
@@ -256,7 +255,7 @@ class SubscribedAdapter(SubscribedSlots):
         k = None if k is None else whole_number("TopK", "k", k, 1, "10")
         if self.engine is None or not len(entries):
             return np.empty(0, np.int64), {}
-        slots, own = self.table.slot[entries], self.table.columns
+        slots, own = self.table.slot[entries], self.table
         small = own.k[slots] < (0 if k is None else k)
         if small.any():
             raise QueryError(f"k={k}: a subscription keeps only what its own k={int(own.k[slots][small][0])} needs.")

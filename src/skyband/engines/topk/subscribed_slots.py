@@ -13,7 +13,7 @@ from skyband.engines.contract import Changes, Spec
 from skyband.engines.invariants import require
 from skyband.engines.numbering import Start
 from skyband.engines.topk.adapter import TopKAdapter
-from skyband.engines.topk.slot_columns import SlotColumns
+from skyband.engines.topk.slot_columns import SlotColumns, by_place
 from skyband.engines.topk.slot_table import SlotTable
 from skyband.engines.topk.slot_words import Words, are_words, numbers_in_use
 from skyband.engines.topk.subscribed_form import SlotForm
@@ -78,10 +78,9 @@ class SubscribedSlots(TopKAdapter):
         return np.array([*known.numbers(words), 0.0])[places]
 
     def _codes_in_use(self, attribute: int) -> Floats:
-        taken, lows = self.table.taken, self.table.columns.lows
-        waiting = [columns.lows for _, columns, _ in self.waiting]
+        lows = [self.slots.taken("lows")[1], *(columns.lows for _, columns, _ in self.waiting)]
         history = [pool.data[attribute, pool.here] for pool in self.slots.pools.values()]
-        return numbers_in_use(history, *(one[:, attribute] for one in (lows[taken], *waiting)))
+        return numbers_in_use(history, *(one[:, attribute] for one in lows))
 
     def slot_columns(self, values: dict[str, Any], lengths: Ints) -> SlotColumns:
         """Subscriptions with these values as columns."""
@@ -90,12 +89,25 @@ class SubscribedSlots(TopKAdapter):
         return self.form.columns(values, codes, lengths)
 
     def join(self, entries: Ints, columns: SlotColumns, number: int, serial: int) -> None:
-        """Give these subscriptions slots: they see rows from this serial on, and go on from this number."""
+        """Give these subscriptions slots: they see rows from this serial on, and go on from this number.
+
+        Changes may name them in any order, so that of their slots is the one in which the engine works on them.
+        """
+        order = self.by_place(columns)
+        if order is not None:
+            entries, columns = entries[order], columns.take(order)
         if self.engine is None:
             self.waiting.append((entries, columns, number))
-            return
+        else:
+            self._join_placed(entries, columns, number, serial)
+
+    def by_place(self, columns: SlotColumns) -> Ints | None:
+        """An order in which slots that are worked on together are neighbours; None: any."""
+        return by_place(columns.points)
+
+    def _join_placed(self, entries: Ints, columns: SlotColumns, number: int, serial: int) -> None:
         columns = replace(columns, length=self.lengths_in(columns.length, self.unit))
-        slots = self.slots.join(columns, serial)
+        slots = self.slots.join(columns, serial, placed=True)
         self.table.join(slots, entries, columns, number - int(self.numbering.next()[0].max(initial=0)))
         self._number_slots()
 
@@ -211,7 +223,7 @@ class SubscribedSlots(TopKAdapter):
         self._number_slots()
         waiting, self.waiting = self.waiting, []
         for entries, columns, number in waiting:
-            self.join(entries, columns, number, 0)
+            self._join_placed(entries, columns, number, 0)
 
     def new_engine(self, tuning: Tuning, *, timed: bool, net: bool) -> Slots:
         from skyband.engines.topk.slots import Slots  # and Numba: with the first arrivals
