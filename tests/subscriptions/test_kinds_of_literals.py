@@ -17,6 +17,7 @@ ROWS = {
     "v": [[1.0, 2.0], [2.0, 1.0], [0.0, 1.0]],
 }
 WHO, FLAG, VECTOR = {"who": "a"}, {"flag": True}, {"v": [1.0, 0.0]}
+BOTH = WHO | FLAG
 PAIRS = "abs(a.y - b.y)"
 
 
@@ -30,7 +31,7 @@ PAIRS = "abs(a.y - b.y)"
             [],
         ),
         (sb.TopK(3, ("s = :who", "y"), Last(9)), WHO, [2, 0, 1]),
-        (sb.TopKPairs(3, PAIRS, Last(9), on="a.s = :who and b.b = :flag"), WHO | FLAG, [(0, 2)]),
+        (sb.TopKPairs(3, PAIRS, Last(9), on="a.s = :who and b.b = :flag"), BOTH, [(0, 2)]),
         (sb.TopKGroups(3, "sum(y)", Last(9), of="s", having="last(s) = :who"), WHO, ["a"]),
         (sb.TopKGroups(1, "last(b = :flag)", Last(9), of="s"), FLAG, ["a"]),
         (sb.TopKGroups(1, "sum(case when s = :who then y else 0 end)", Last(9), of="s"), WHO, ["a"]),
@@ -42,9 +43,7 @@ PAIRS = "abs(a.y - b.y)"
         ),
     ],
 )
-def test_rows_are_taken_before_and_after_somebody_subscribes(
-    query: Any, values: dict[str, Any], ids: list[Any]
-) -> None:
+def test_rows_are_taken_before_and_after_a_subscription(query: Any, values: dict[str, Any], ids: list[Any]) -> None:
     monitor = sb.Monitor(query)
     assert monitor.push(ROWS).num_rows == 0
     monitor = sb.Monitor.restore(monitor.snapshot(), trusted=False)
