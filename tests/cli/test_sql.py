@@ -115,3 +115,22 @@ def test_groups_over_files(tmp_path: Path) -> None:
     assert out.replace('"', "").splitlines()[0] == "rank,id.symbol,id.side,time,score,trades"
     code, out, err = run("sql", question + "WINDOW 9 ROWS", file, "--json", "--keep", "side")
     assert json.loads(out.splitlines()[0]) == {"rank": 1, "id": "a", "score": 9.0, "side": "sell", "trades": 2.0}
+
+
+def test_what_cannot_be_asked_over_files_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("id,x,rank\nA,3,1\nB,5,2\n")
+    code, _, err = run("sql", "SELECT * FROM f ORDER BY x DESC LIMIT :k WINDOW EVER", file)
+    assert code == 2 and ":k stands for what each subscription brings" in err
+    for question in (
+        "SELECT * FROM f ORDER BY x LIMIT 1 UNTIL DELETED",
+        "SELECT * FROM f PARTS (a) LIMIT 1 WINDOW EVER",
+    ):
+        code, _, err = run("sql", question, file)
+        assert code == 2 and "--id COLUMN. Columns: id, x, rank." in err
+    everything = "SELECT * FROM f ORDER BY x DESC LIMIT 1 WINDOW EVER"
+    code, _, err = run("sql", everything, file)
+    assert code == 0 and "not shown: id, rank" in err and "SELECT id AS my_id, or --id id)" in err
+    assert "not shown: rank" in run("sql", everything, file, "--id", "id")[2]
+    renamed = "SELECT id AS my_id, x FROM f ORDER BY x DESC LIMIT 1 WINDOW EVER"
+    assert run("sql", renamed, file) == (0, '"rank","id","score","my_id","x"\n1,1,5,"B",5\n', "")

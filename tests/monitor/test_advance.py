@@ -2,13 +2,14 @@
 
 import math
 from datetime import date, datetime
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import skyband as sb
 from monitor.refusals import TIMED, TOP, brief, refused, says
-from skyband.errors import BatchError
+from skyband.errors import BatchError, SkybandWarning
 
 
 def test_advance() -> None:
@@ -83,3 +84,28 @@ def test_advance_backwards_after_a_batch_of_rejected_rows() -> None:
     monitor.push({"x": [math.nan], "t": [1]})
     with pytest.raises(BatchError, match="backwards"):
         monitor.advance(3)
+
+
+@pytest.mark.parametrize("end", ["rejected", "to", "advance"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        sb.TopK(1, "x", sb.Ever()),
+        sb.Above(0, "x", sb.Ever()),
+        sb.TopK(1, ("x", "t"), sb.Ever()),
+        sb.TopKUncertain(1, "x", sb.Ever()),
+        sb.TopKIncomplete(1, ["a"], sb.Ever(), repeat="last"),
+    ],
+)
+def test_a_batch_that_ends_without_an_arrival_reports_what_its_beginning_changed(query: Any, end: str) -> None:
+    monitor = sb.Monitor(query, time="t", id="i", emit="batch")
+    row = {"t": [1], "x": [1.0], "i": [7], "p": [0.5], "part": ["a"], "value": [0.5]}
+    assert monitor.push(row, more=True).num_rows == 0
+    if end == "advance":
+        changes = monitor.advance(2)
+    else:
+        with pytest.warns(SkybandWarning, match="time is null"):
+            changes = monitor.push(row | {"t": [None]}, to=2 if end == "to" else None)
+    found = changes.select(["at", "time", "id", "diff"]).to_pylist()
+    assert found == [{"at": 0, "time": 1 if end == "rejected" else 2, "id": 7, "diff": 1}]
+    assert monitor.answer()["id"].to_pylist() == [7]

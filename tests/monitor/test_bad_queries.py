@@ -245,3 +245,23 @@ def test_names_that_are_no_strings(name: Any) -> None:
 def test_trusted_is_true_or_false(trusted: Any) -> None:
     with pytest.raises(QueryError, match=r"trusted=.*True or False"):
         sb.Monitor.restore(sb.Monitor(TOP).snapshot(), trusted=trusted)
+
+
+def test_a_question_in_sql_is_named_as_what_it_is() -> None:
+    with pytest.raises(QueryError, match=r"'SELECT \* FROM s' is no query.* sb\.sql\("):
+        sb.Monitor("SELECT * FROM s")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match=r"'SELECT' is no query.* sb\.sql\("):
+        sb.Monitor({"a": sb.TopK(1, "x", sb.Last(1))}).add("b", "SELECT")  # type: ignore[arg-type]
+
+
+def test_a_session_without_a_gap_says_what_a_gap_is() -> None:
+    with pytest.raises(QueryError, match=r'^Session\(\) takes one gap: Session\("30 minutes"\)'):
+        sb.Session()
+
+
+def test_columns_that_are_read_only_may_have_any_name() -> None:
+    query = sb.TopKUncertain(2, "x", sb.Last(5), probability="probability", group="id")
+    monitor = sb.Monitor(query, id="id")
+    monitor.push({"id": [1, 1], "x": [1.0, 2.0], "probability": [0.5, 0.75]})
+    assert [(row["score"], row["probability"]) for row in monitor.answer().to_pylist()] == [(1.0, 0.5)]
+    assert sb.sql(query.to_sql()) == query

@@ -188,3 +188,43 @@ def test_more_answers_than_a_kept_window_has_places_for() -> None:
     with pytest.raises(QueryError, match="at most 1,000,000 answers"):
         sb.Monitor(sb.TopK(2**31 - 1, by="x", window=sb.UntilDeleted()), id="i")
     sb.Monitor(sb.TopK(2**31 - 1, by="x", window=sb.Last(5), algorithm="TMA"))
+
+
+@pytest.mark.parametrize("algorithm", ["TMA", "TSL"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"offset": 1},
+        {"with_ties": True},
+        {"ties": "oldest"},
+        {"distinct": "last"},
+        {"nulls": "last"},
+        {"k": "kk", "k_max": 2},
+    ],
+)
+def test_a_window_lends_nothing_to_an_order_that_it_cannot_rank_by(algorithm: str, options: dict[str, Any]) -> None:
+    """`replace` starts empty, and nothing begins with the window."""
+    rows = {"id": [1, 2, 3, 4, 4], "x": [1.0, 2.0, 4.0, 4.0, 1.0], "kk": [1, 1, 1, 1, 1]}
+    asked = sb.TopK(**({"k": 2, "by": "x", "window": sb.Last(5)} | options))
+    monitor = sb.Monitor({"a": sb.TopK(2, "x", sb.Last(5), algorithm=algorithm)}, id="id")
+    monitor.push(rows)
+    with pytest.raises(QueryError, match="SORTED answers|no standing query keeps a window"):
+        monitor.add("b", asked, from_window=True)
+    assert monitor.replace("a", asked)["diff"].to_pylist() == [-1, -1]
+    monitor.push(rows)
+    alone = sb.Monitor(asked, id="id")
+    alone.push(rows)
+    assert monitor.answer()["score"].to_pylist() == alone.answer()["score"].to_pylist()
+    assert monitor.answer()["rank"].to_pylist() == alone.answer()["rank"].to_pylist()
+
+
+def test_a_subscription_with_an_offset_begins_with_no_window_of_one_without() -> None:
+    query = sb.TopK(2, "x", sb.UntilDeleted(), offset=sb.Each("off"))
+    monitor = sb.Monitor({"e": query}, id="id")
+    monitor.subscribe("e", {"subscriber": [0], "off": [0]})
+    monitor.push({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
+    with pytest.raises(QueryError, match="SORTED answers"):
+        monitor.subscribe("e", {"subscriber": [1], "off": [1]}, from_window=True)
+    monitor.subscribe("e", {"subscriber": [1], "off": [1]})
+    monitor.push({"id": [4, 5], "x": [1.0, 2.0]})
+    assert monitor.answer("e", subscriber=1)["id"].to_pylist() == [4]

@@ -211,3 +211,12 @@ def test_a_rejected_row_lets_no_alternative_expire() -> None:
             monitor.push(batch.take(cut))
         assert monitor.stats()["arrivals"] == 2, cuts  # at 11 the first is valid still: it leaves at 12
         assert sorted(monitor.answer().column("time").to_pylist()) == [6, 11]
+
+
+@pytest.mark.parametrize("more", [[], [TopKUncertain(2, "x", Last(2))]])
+def test_a_row_that_deletes_is_no_tuple_beside_a_row_that_passes_1(more: list[TopKUncertain]) -> None:
+    rows = {"id": [1, 2, 3], "x": [1.0, 2.0, 5.0], "g": ["a", "a", "b"], "p": [0.7, 0.7, 0.5]}
+    monitor = Monitor([TopKUncertain(3, "x", Last(5), group="g"), *more], id="id", op="op")
+    monitor.push({**rows, "op": ["insert", "insert", "delete"]})
+    assert monitor.answer("q0")["id"].to_pylist() == [1]
+    assert monitor.stats()["queries"]["q0"]["arrivals"] == 1

@@ -16,7 +16,7 @@ from skyband.query.kinds import Query, TopKGroups
 from skyband.query.options import named
 from skyband.query.sql.parser import columns_after_select, sql
 from skyband.query.validation import RESERVED
-from skyband.query.windows import Last
+from skyband.query.windows import Last, UntilDeleted
 from skyband.tables.files import only_time, schema, tables
 from skyband.tables.lines import Malformed
 
@@ -38,12 +38,14 @@ def ask(
     queries, paths = named(sql(question)), [Path(file) for file in files]
     columns = schema(paths[0])
     for query in queries.values():
+        _check(query, id, columns)
         if time is None and (query.window.sort == "time" or getattr(query, "decay", None) is not None):
             time = _time(query, columns)
     taken = {*RESERVED, *(name for query in queries.values() for name in query.per_columns), id, time}
     grouped = isinstance(queries[ASKED], TopKGroups)  # what comes with a group is said after SELECT
     if keep is None:
         wanted = columns_after_select(question) or [(name, name) for name in ([] if grouped else columns.names)]
+        _say_hidden([name for name, column in wanted if column in columns.names and column not in (id, time)])
         over = [query for query in queries.values() if query.source is not None]  # they read what is kept
         read = {name for query in over for names in query.reads.values() for name in names} & {*columns.names}
         wanted += [(name, name) for name in sorted(read - {name for name, _ in wanted})]
@@ -65,6 +67,32 @@ def ask(
     for what in ("late", "rejected"):
         if stats[what]:
             print(f"{what}: {stats[what]}", file=sys.stderr)
+
+
+def _check(query: Query, id: str | None, columns: Any) -> None:
+    """What a question over files cannot be."""
+    if query.each:
+        raise QueryError(
+            f":{query.each[0]} stands for what each subscription brings, and a question over files has none. Write a "
+            "value in its place."
+        )
+    by_id = query.needs_id is not None or (isinstance(query.window, UntilDeleted) and query.source is None)
+    if by_id and id is None:
+        raise QueryError(
+            f"{query.kind} over {query.window!r} goes by ids: name their column, --id COLUMN. Columns: "
+            f"{', '.join(columns.names)}."
+        )
+
+
+def _say_hidden(names: list[str]) -> None:
+    """Columns of the file that give way to what an answer says under their names."""
+    if hidden := [name for name in names if name in RESERVED]:
+        role = next((f", or --{name} {name}" for name in hidden if name in ("id", "time")), "")
+        print(
+            f"not shown: {', '.join(hidden)} (of the file; answers have columns of these names. "
+            f"Write SELECT {hidden[0]} AS my_{hidden[0]}{role})",
+            file=sys.stderr,
+        )
 
 
 def _in_types(table: pa.Table, types: dict[str, Any]) -> pa.Table:

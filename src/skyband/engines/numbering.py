@@ -281,7 +281,7 @@ def instants(rows: Ints, arrivals: Arrivals, clocks: Ints | None, clock: int, em
     """
     if clocks is None:  # the number of the row
         return np.append(arrivals.stamps, -1)[np.where(rows < 0, -1, np.searchsorted(arrivals.rows, rows))]
-    return np.where((rows < 0) | (emit == "batch"), clock, clocks[rows])
+    return np.full(len(rows), clock) if emit == "batch" else np.append(clocks, clock)[rows]
 
 
 def wider(counts: Ints, total: int, fill: int = 0) -> Ints:

@@ -6,7 +6,8 @@ subscription that has left, so that they go on whoever comes and goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import product
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from skyband.engines.kinds import adapter_class
 from skyband.engines.numbering import Start
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.engines.specs import length_of
-from skyband.errors import QueryError
+from skyband.errors import BatchError, QueryError
 from skyband.query.expressions import parse, strict_columns
 from skyband.query.kinds import Query
 from skyband.query.options import Options
@@ -36,6 +37,7 @@ Ints = NDArray[np.int64]
 FAR = 2**61  # the length of a window that no subscription has said yet
 _LONG = np.timedelta64(1000 * 86400, "s")  # whatever the unit of time
 _EXAMPLES: dict[str, Any] = {"k": 10, "offset": 1, "threshold": 0.0, "number": 0.5, "weight": 1.0, "size": 1000}
+_MIXED = 6  # of so many literals every mixture of kinds is tried
 _EXAMPLES |= {"span": 1000, "vector": (1.0,), "direction": (1.0,)}
 
 
@@ -44,19 +46,28 @@ def example_of(query: Query, sort: str | None = None) -> Query:
 
     sort: of the sizes of windows that subscriptions bring, "duration" or else numbers of arrivals.
     """
+    failed: QueryError | None = None
+    for example in _examples_of(query, sort):
+        if not isinstance(example, QueryError):
+            return example
+        failed = failed or example
+    assert failed is not None
+    raise failed
+
+
+def _examples_of(query: Query, sort: str | None) -> Iterator[Query | QueryError]:
+    """Such plain queries with numbers, strings and booleans for what expressions leave open, all of one kind first."""
     literals = list(dict.fromkeys(need.column for need in query.needs if need.role == "literal"))
     values = {need.column: _EXAMPLES[need.role] for need in query.needs if need.role != "literal"}
     if sort == "duration" or isinstance(query.window, Session):
         values |= {need.column: _LONG for need in query.needs if need.role == "size"}
-    failed: QueryError | None = None
-    for kinds in product((0.5, "a", True), repeat=min(len(literals), 4)):
-        tried = dict.fromkeys(literals, 0.5) | dict(zip(literals, kinds, strict=False))
+    kinds = (0.5, "a", True)
+    uniform = [(kind,) * len(literals) for kind in kinds]
+    for tried in dict.fromkeys([*uniform, *product(kinds, repeat=min(len(literals), _MIXED))]):
         try:
-            return query.bind(tried | values)
+            yield query.bind(dict.fromkeys(literals, 0.5) | dict(zip(literals, tried, strict=False)) | values)
         except QueryError as error:
-            failed = failed or error
-    assert failed is not None
-    raise failed
+            yield error
 
 
 class UnsubscribedAdapter(Adapter):
@@ -77,10 +88,15 @@ class UnsubscribedAdapter(Adapter):
         example = example_of(query, sort)
         super().__init__(example, groups, options, start)
         self.subscribed = subscriptions is not None and subscriptions.count > 0  # then it takes no rows
-        self._validator = self._new_validator(query, example)
-        self.output.id_type = self._validator.output.id_type  # type: ignore[method-assign]
-        self.output.shown_types = self._validator.output.shown_types  # type: ignore[method-assign]
+        self._others = lambda: _examples_of(query, sort)
+        self._query = query
+        self._set_validator(self._new_validator(query, example))
         self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
+
+    def _set_validator(self, validator: Adapter) -> None:
+        self._validator = validator
+        self.output.id_type = validator.output.id_type  # type: ignore[method-assign]
+        self.output.shown_types = validator.output.shown_types  # type: ignore[method-assign]
 
     def _new_validator(self, query: Query, example: Query) -> Adapter:
         """An adapter of the query's kind that validates rows as far as that does not depend on a subscription."""
@@ -91,12 +107,7 @@ class UnsubscribedAdapter(Adapter):
         own, more = getattr(query, "by", None), getattr(query, "where", None)
         self._own: tuple[str, ...] | None = None
         if own is not None and not query.of_pairs and query.kind != "TopKGroups" and _needs_of(own):
-            if isinstance(own, Similar):
-                validator.score = lambda batch, cache: _vectors(batch, own)  # type: ignore[method-assign]
-                return validator
-            columns = parse(own).columns if isinstance(own, str) else own.columns
-            strict = strict_columns(parse(own)) if isinstance(own, str) else columns
-            validator.score = lambda batch, cache: _structural(batch, columns, strict)  # type: ignore[method-assign]
+            validator.score = _score_of(own)  # type: ignore[method-assign]
         if more is not None and parse(more).each:
             validator.where, self._own = None, parse(more).columns
         return validator
@@ -124,7 +135,12 @@ class UnsubscribedAdapter(Adapter):
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         self._validator.options = self.options
-        validated = self._validator.validate(batch, cache, bad_times)
+        try:
+            validated = self._validator.validate(batch, cache, bad_times)
+        except BatchError:
+            validated = self._validate_otherwise(batch, cache, bad_times)
+            if validated is None:
+                raise
         if self._own is None:
             return validated
         scored = validated.scored
@@ -132,6 +148,19 @@ class UnsubscribedAdapter(Adapter):
             batch.operand(name)
         reject_beyond(scored, batch, self._own)
         return scored.validated(None)
+
+    def _validate_otherwise(
+        self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]
+    ) -> Validated | None:
+        """What the columns compare with may be strings or booleans: go on with an example that fits them."""
+        for example in self._others():
+            if not isinstance(example, QueryError):
+                validator = self._new_validator(self._query, example)
+                with suppress(BatchError):
+                    validated = validator.validate(batch, cache, bad_times)
+                    self._set_validator(validator)
+                    return validated
+        return None
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         return (Spec(0, 1 if self._open else length_of(self.validates, unit)),)
@@ -188,6 +217,15 @@ class UnsubscribedAdapter(Adapter):
 
 def _needs_of(by: Any) -> tuple[Any, ...]:
     return parse(by).each if isinstance(by, str) else scoring_of(by).needs
+
+
+def _score_of(by: Any) -> Callable[[Batch, dict[Any, Scored]], Scored]:
+    """What a validator finds of a scoring whose values subscriptions bring."""
+    if isinstance(by, Similar):
+        return lambda batch, cache: _vectors(batch, by)
+    columns = parse(by).columns if isinstance(by, str) else by.columns
+    strict = strict_columns(parse(by)) if isinstance(by, str) else columns
+    return lambda batch, cache: _structural(batch, columns, strict)
 
 
 def _vectors(batch: Batch, by: Similar) -> Scored:

@@ -390,4 +390,5 @@ class StandingQueries(Placement):
 
 def _check_query(query: object) -> None:
     if not isinstance(query, Query):
-        raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind.")
+        hint = ", or sb.sql(...) of a question in SQL" if isinstance(query, str) else ""
+        raise QueryError(f"{query!r} is no query. Use TopK(...) or another query kind{hint}.")

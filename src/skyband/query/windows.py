@@ -181,6 +181,10 @@ class Session:
     def __init__(
         self, gap: str | timedelta | np.timedelta64 | Each | None = None, *, span: int | Each | None = None
     ) -> None:
+        if (gap is None) == (span is None):
+            raise QueryError(
+                'Session() takes one gap: Session("30 minutes"), or Session(span=300) for an integer time column.'
+            )
         try:
             silence = Last(gap, span=span)
         except QueryError as error:

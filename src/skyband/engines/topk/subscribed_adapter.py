@@ -61,6 +61,8 @@ class SubscribedAdapter(SubscribedSlots):
         """Reject what `where` and single subscriptions reject; say which rows can be an answer."""
         for name in self.form.where_columns:
             batch.operand(name)
+        for name in self.form.attributes[len(self.columns) :]:
+            self._require_kind(batch, name)
         reject_beyond(scored, batch, self.form.where_columns)
         for one in self._odd(batch, scored):
             if self.options.invalid == "raise" or len(one.slots) == self.count:
@@ -132,14 +134,21 @@ class SubscribedAdapter(SubscribedSlots):
         whole = len(rows) == push.batch.rows
         return {"attributes": tuple(values if whole else (column[rows] for column in values))}
 
+    def _require_kind(self, batch: Batch, name: str) -> None:
+        """Before anything changes: a column is what the values of `where` compare it with."""
+        kind = self.kinds[name]
+        if batch.operand(name).values.dtype != {"boolean": np.bool_, "string": object}.get(kind, np.float64):
+            raise BatchError(
+                f"column {name!r} holds {batch.array(name).type}, and `where` compares it with a {kind}. Let "
+                "subscriptions bring values of its type, or convert the column."
+            )
+
     def _compared(self, batch: Batch, name: str) -> Floats:
         """A column as boxes see it: NaN for null, which lies in no range."""
         kind = self.kinds[name]
         if kind == "number":
             return box_values(batch, name)
         operand = batch.operand(name)
-        if operand.values.dtype != (np.bool_ if kind == "boolean" else object):
-            raise BatchError(f"column {name!r} holds {batch.array(name).type}, and `where` compares it with a {kind}.")
         if kind == "boolean":
             values = operand.values.astype(np.float64)
         else:

@@ -221,8 +221,8 @@ class WindowAdapter(IdCodes, TopKAdapter):
 
     def can_lend(self, query: TopK | Above, unit: int | None) -> bool:
         """Whether this window holds all objects that the query needs."""
-        if self.engine is None or self.groups.names != query.per_columns:
-            return False
+        if self.engine is None or self.groups.names != query.per_columns or query.demands:
+            return False  # an order of keys, ranks and ties are SORTED's
         if query.window.sort != self.example.window.sort or length_of(query, unit) > self.machine.length:
             return False
         plain = window_scoring(query.by)
@@ -287,8 +287,8 @@ def donor_of(
     ]
     specs = [spec_of(other, unit) for _, other in family]
     wanted = spec_of(query, unit)
-    if _relation(old.queries[name]) != _relation(query) or not specs:
-        return None
+    if query.demands or _relation(old.queries[name]) != _relation(query) or not specs:
+        return None  # an order of keys, ranks and ties are SORTED's
     if query.algorithm != "auto" and not row_of(query).keeps_window:
         return None
     lowest = min((-np.inf if one.threshold is None else one.threshold) for one in specs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -136,7 +137,7 @@ class UncertainAdapter(Adapter):
             if bad.any():
                 scored = Scored(validated.scored.key, dict(validated.scored.rejected))
                 scored.reject(PASSES, bad)
-                validated = scored.validated(validated.eligible)
+                validated = replace(validated, scored=scored, accepted=validated.accepted & ~bad)
         self._validated = validated
         return validated
 

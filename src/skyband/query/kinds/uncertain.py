@@ -13,6 +13,7 @@ from skyband.query.kinds.query import Query
 from skyband.query.scoring import By, check_scoring, scoring_of
 from skyband.query.sql.text import name, number, quoted
 from skyband.query.validation import (
+    RESERVED,
     column_names,
     condition,
     direction,
@@ -90,7 +91,8 @@ class TopKUncertain(Query):
         direction(self.kind, self.largest)
         condition(self.kind, self.where)
         for what, column in (("probability", self.probability), ("group", "p" if self.group is None else self.group)):
-            column_names(f"TopKUncertain: {what}", column)
+            if not is_word(column, RESERVED):  # they are read, never written
+                column_names(f"TopKUncertain: {what}", column)
             if not isinstance(column, str):
                 raise QueryError(f"TopKUncertain: {what} is one column, by its name; got {column!r}.")
         if not is_word(self.semantics, get_args(Semantics)):
