@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, nursery, passes
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 TURNS, POOL, ADAPTER = (f"engines/topk/{name}.py" for name in ("device_turns", "device_pool", "similar_adapter"))
 LONG = ("tests/similar/test_device.py", "-k", "long or shorter")
@@ -41,12 +40,6 @@ MUTANTS: dict[str, Mutant] = {
         SAID,
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
-    with nursery() as run:
-        yield run
 
 
 def test_every_mutant_applies() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, nursery, passes
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 OVER, ORDERED = "monitor/over.py", "engines/topk/ordered_adapter.py"
 STEPS, RANKS = "engines/groups/kernels/steps.py", "engines/groups/kernels/ranks.py"
@@ -73,12 +72,6 @@ MUTANTS: dict[str, Mutant] = {
         ("tests/sources/test_sources.py",),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
-    with nursery() as run:
-        yield run
 
 
 def test_every_mutant_applies() -> None:
