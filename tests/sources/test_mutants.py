@@ -45,7 +45,7 @@ MUTANTS: dict[str, Mutant] = {
         OVER,
         '2 * np.searchsorted(clocks, instant, "left")',
         '2 * np.searchsorted(clocks, instant, "right")',
-        ("tests/sources/test_sources.py",),
+        RULES,
     ),
     "what enters, in any order": (
         OVER,
@@ -69,7 +69,7 @@ MUTANTS: dict[str, Mutant] = {
         OVER,
         "for_last = taken[np.argsort(said[taken])]",
         "for_last = taken[np.argsort(-said[taken])]",
-        ("tests/sources/test_sources.py",),
+        RULES,
     ),
 }
 
