@@ -88,7 +88,7 @@ soak: .venv/ready ## half an hour of a stream in the Monitor and on Spark: memor
 	@$(BIN)/python -m benchmarks.soak --minutes $${SOAK:-30}
 
 mutants: .venv/ready ## break the engines in every known way: the tests must notice
-	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_mutants.py
+	@SKYBAND_MUTANTS=all $(BIN)/python -m pytest -n 2 -q tests/*/test_*mutants.py
 
 environments: .venv/ready ## install the wheel with Python 3.11 to 3.13, pandas 2 and 3, and use it there
 	@$(BIN)/python tests/environments.py $(ENVIRONMENTS)

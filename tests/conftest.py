@@ -45,10 +45,12 @@ STARTS_SPARK = (
     "::test_trees_in_spark",
 )
 
+TOGETHER = ("mutants.py", "faults/test_injection.py", "faults/test_forged.py", "test_house.py")  # servers, and trees
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
-    """Tests that start Spark stay on one worker; all others are dealt out one by one.
+    """Tests that start Spark, and those that share another server, stay on one worker; others are dealt out one by one.
 
     (`--dist loadgroup` ignores its groups with pytest 9.2 and xdist 3.8: pytest-xdist issue 1386.)
     """
@@ -56,7 +58,9 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
 
     class OneSession(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if any(file in nodeid for file in STARTS_SPARK) else nodeid
+            if any(file in nodeid for file in STARTS_SPARK):
+                return "spark"
+            return next((shared for shared in TOGETHER if shared in nodeid), nodeid)
 
     return OneSession(config, log)
 

@@ -31,6 +31,11 @@ def sources() -> list[tuple[str, str]]:
 
 
 @functools.cache
+def trees() -> dict[str, ast.Module]:
+    return {path: ast.parse(text) for path, text in sources()}
+
+
+@functools.cache
 def functions() -> list[tuple[str, Function, set[str]]]:
     return list(_functions())
 
@@ -40,8 +45,8 @@ def _functions() -> Iterator[tuple[str, Function, set[str]]]:
 
     `name = decorator(function, ...)` counts as decorating the function.
     """
-    for path, text in sources():
-        nodes = list(ast.walk(ast.parse(text)))
+    for path, tree in trees().items():
+        nodes = list(ast.walk(tree))
         wrapped: dict[str, set[str]] = {}
         for call in nodes:
             if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name):
@@ -111,8 +116,8 @@ def entry_points_that_return_named_tuples() -> list[str]:
     """Numba makes their class anew for each call (4 us), and ends the process if there is no memory for it."""
     classes = {
         node.name
-        for _, text in sources()
-        for node in ast.walk(ast.parse(text))
+        for tree in trees().values()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and any(decorator(base) == "NamedTuple" for base in node.bases)
     }
     assert len(classes) > 20
@@ -124,7 +129,7 @@ def entry_points_that_return_named_tuples() -> list[str]:
 
 
 def docstrings_that_ask() -> list[str]:
-    opened = ((path, (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]) for path, text in sources())
+    opened = ((path, (ast.get_docstring(tree) or "").split("\n")[0]) for path, tree in trees().items())
     return [f"{path}: {line}" for path, line in opened if re.match(r"(what|which|how|who)\b", line, re.IGNORECASE)]
 
 
@@ -132,6 +137,8 @@ def private_words() -> list[str]:
     """Uses of `told`, in names too, but for the strings of stored states."""
     found = []
     for path, text in sources():
+        if "told" not in text.lower():
+            continue
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             stored = token.type == tokenize.STRING and token.string.strip("\"'") in STORED
             if not stored and re.search(r"(?<![a-z])told(?![a-z])", token.string, re.IGNORECASE):

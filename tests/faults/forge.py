@@ -17,13 +17,12 @@ import json
 import os
 import resource
 import select
-import subprocess
-import sys
 import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import forks
 from faults.forgeries import REFUSED, USED, forge, use
 from faults.right_snapshots import right, scenes
 from skyband.monitor import dormancy
@@ -88,13 +87,7 @@ def _run_child(
     names: list[str], tally: Tally, seed: int, begin: int, count: int, trusted: bool
 ) -> tuple[str, int] | None:
     """Returns the forgery that ended the child, or None."""
-    command = [sys.executable, "-m", "faults.forge", "--child", json.dumps([names, seed, begin, count, trusted])]
-    here = Path(__file__).parents[1]
-    path = os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
-    child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=here, env=os.environ | {"PYTHONPATH": path}
-    )
-    assert child.stdout is not None and child.stderr is not None
+    child = forks.start("faults.forge", "_child", names, seed, begin, count, trusted)
     os.set_blocking(child.stderr.fileno(), False)
     current: tuple[str, int] | None = None
     what = ""
@@ -125,15 +118,13 @@ def _run_child(
                 if kind == "error":
                     tally.broken.append(f"error: {name!r} seed {seed} number {number}: {more[0]}\n{more[1]}")
             limit = time.monotonic() + SECONDS
-    child.wait()
+    code = child.wait()
     if current is not None:
         tally.broken.append(
             f"{why}: {current[0]!r} seed {seed} number {current[1]}: {what}\n{said.decode(errors='replace')}"
         )
-    elif child.returncode:
+    elif code:
         raise RuntimeError(f"the child failed before any forgery: {said.decode(errors='replace')}")
-    child.stdout.close()
-    child.stderr.close()
     return current
 
 
@@ -146,10 +137,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=50, help="broken ones before it stops")
     parser.add_argument("--trusted", action="store_true", help="as if they were trusted: it breaks")
     parser.add_argument("--here", action="store_true", help="in this process")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
-        return _child(*json.loads(given.child))
     names = [name for name in scenes() if given.scenes in name]
     if given.here:
         dormancy.FEWEST = 4
@@ -158,14 +146,14 @@ def main() -> None:
                 what, data = forge(name, given.seed, number)
                 print(name, number, what, flush=True)
                 print(use(name, data, trusted=given.trusted), flush=True)
-        return None
+        return
     begun = time.monotonic()
     tally = run(names, given.seed, given.count, given.begin, given.most, trusted=given.trusted)
     print("\n\n".join(tally.broken))
     kinds = {kind: sum(one.startswith(kind) for one in tally.broken) for kind in ("crash", "hang", "error")}
     print(f"{len(names)} scenes, {tally.tried} forged: {tally.refused} refused, {tally.used} used, {kinds}")
     print(f"{(time.monotonic() - begun) / max(1, tally.tried) * 1000:.1f} ms each")
-    return None
+    return
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import faulthandler
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import forks
 import skyband as sb
 from faults.ledger import note
 from faults.subjects import SUBJECTS, Call, calls, rows, started
@@ -147,13 +147,6 @@ def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
     assert counted["unharmed"] <= counted.total() / 20
 
 
-CHILD = """
-import sys
-sys.path[:0] = [{tests!r}]
-from faults.test_injection import {function}
-{function}({kind!r})
-"""
-
 #: Every array of 64 kB or more is asked of the system, and given back at once: no reserve hides a want of memory.
 STRICT_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "65536",
@@ -165,14 +158,11 @@ STRICT_MEMORY = {
 
 def in_child(function: str, kind: str) -> Counter[str]:
     """The counts that a function of this file prints in a process of its own: it must not crash."""
-    code = CHILD.format(tests=str(Path(__file__).parents[1]), function=function, kind=kind)
-    command = [sys.executable, "-X", "faulthandler", "-c", code]
-    env = {**os.environ, **STRICT_MEMORY}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=200 if not ALL else 3000, check=False, env=env
+    code, out, err = forks.start("faults.test_injection", function, kind, environment=STRICT_MEMORY).finish(
+        3000 if ALL else 200
     )
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr[-4000:]}"
-    counted = Counter[str](json.loads(done.stdout.splitlines()[-1]))
+    assert code == 0, f"exit code {code}\n{out}\n{err[-4000:]}"
+    counted = Counter[str](json.loads(out.splitlines()[-1]))
     note({"what": f"{function}: {kind}", **counted})
     return counted
 

@@ -212,7 +212,12 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "where: a row that fails it is kept by SWEEP": (STEPS, "if not batch.brings[a]:", "if False:", SCENES),
     "where: a row that fails it is registered": (REGISTER, "if not batch.brings[r]:", "if False:", SCENES),
-    "where: a row that fails it has no number": (REGISTER, "batch.counts[batch.groups[r]] += 1", "pass", SCENES),
+    "where: a row that fails it has no number": (
+        REGISTER,
+        "batch.counts[batch.groups[r]] += 1",
+        "pass",
+        some("only_move and SWEEP"),
+    ),
     "where: linked rows keep what fails it": (
         LINKED,
         "event == ARRIVES and batch.brings[n]",
@@ -220,13 +225,18 @@ MUTANTS: dict[str, Mutant] = {
         SCENES,
     ),
     "where: EAA keeps what fails it": (COUNTERS, "event == ARRIVES and batch.brings[a]", "event == ARRIVES", OF_EAA),
-    "where: SLA keeps what fails it": (LISTS, "event == ARRIVES and batch.brings[n]", "event == ARRIVES", OF_SLA),
+    "where: SLA keeps what fails it": (
+        LISTS,
+        "event == ARRIVES and batch.brings[n]",
+        "event == ARRIVES",
+        some("only_move and SLA"),
+    ),
     "smallest: the largest": (ENGINES + "combine.py", "not query.descending,", "False,", SCENES),
     "smallest: SLA reads from the worse end": (
         LISTS,
         "down if combination.turned else",
         "down if False else",
-        some("filled_again_from_below and SLA"),
+        some("few_have_one_part and SLA"),
     ),
     "smallest: SLA takes missing parts for worse ones": (
         LISTS,

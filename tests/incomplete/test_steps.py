@@ -44,6 +44,22 @@ def test_a_front_is_filled_again_from_below(algorithm: str, window: Last) -> Non
 
 
 @pytest.mark.parametrize("algorithm", EXACT)
+def test_a_front_is_filled_again_from_below_though_few_have_one_part(algorithm: str) -> None:
+    """SLA's list of that part ends long before the other, and enough of it is better than most, but not the best."""
+    query = TopKIncomplete(1, {"a": (0, 2), "b": (0, 2)}, Last(100), largest=False, algorithm=algorithm)
+    play(scene_of(query, [(f"{n}", "a" if 40 <= n < 60 else "b", 0.5 + n / 200, n) for n in range(130)], 65))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
+@pytest.mark.parametrize("window", [Last(3), Last(span=3)])
+def test_rows_that_fail_where_only_move_the_window(window: Last, algorithm: str) -> None:
+    """In one push: the second row of `x` is valid, since the first has left the window."""
+    query = TopKIncomplete(2, ["a", "b"], window, where="value > 0.25", algorithm=algorithm)
+    rows = [("x", "a", 0.5, 0), ("y", "a", 0.25, 1), ("z", "b", 0.125, 2), ("x", "a", 0.75, 3), ("y", "b", 0.5, 3)]
+    play(scene_of(query, rows, len(rows)))
+
+
+@pytest.mark.parametrize("algorithm", EXACT)
 def test_an_object_back_in_the_step_of_its_expiry_is_not_new(algorithm: str) -> None:
     query = TopKIncomplete(1, ["a"], Last(2), algorithm=algorithm)
     play(scene_of(query, [("x", "a", 0.5, 0), ("y", "a", 0.75, 1), ("x", "a", 1.0, 2)], 1))

@@ -138,6 +138,18 @@ def test_a_device_gives_the_changes_of_plain_queries(seed: int) -> None:
         )
 
 
+def test_a_member_that_returns_in_a_later_net_batch_is_not_new() -> None:
+    """A late row ranks above it for a while."""
+    query = sb.TopK(1, sb.Similar("e", sb.Each("v"), "dot"), sb.Last(span=8))
+    monitor = sb.Monitor({"alerts": query}, id="id", time="t", emit="batch", device="cuda")
+    monitor.subscribe("alerts", {"subscriber": [1], "v": [[1.0]]})
+    said = []
+    for id_, time, similarity in ((0, 10, 1.0), (1, 5, 2.0), (2, 13, 0.5)):
+        changes = monitor.push({"id": [id_], "t": [time], "e": [[similarity]]}).to_pylist()
+        said.append({(row["id"], row["diff"], row["first"]) for row in changes})
+    assert said == [{(0, 1, True)}, {(0, -1, False), (1, 1, True)}, {(1, -1, False), (0, 1, False)}]
+
+
 def test_long_runs_are_lifted_and_depths_fall_when_a_window_loses_its_best() -> None:
     random = np.random.default_rng(3)
     query = sb.TopK(2, sb.Similar("e", sb.Each("v"), "dot"), sb.Last(400))

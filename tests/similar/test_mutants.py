@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, nursery, passes
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 TURNS, POOL, ADAPTER = (f"engines/topk/{name}.py" for name in ("device_turns", "device_pool", "similar_adapter"))
 LONG = ("tests/similar/test_device.py", "-k", "long or shorter")
 SAID = ("tests/similar/test_device.py", "-k", "does_not_serve")
+RETURNS = ("tests/similar/test_device.py", "-k", "later_net_batch")
 RANDOM = ("tests/similar/test_device.py", "-k", "processor")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of)
@@ -32,7 +32,7 @@ MUTANTS: dict[str, Mutant] = {
     "the smallest best is not turned": (TURNS, "-1.0 if turned != (form == DISTANCE) else 1.0", "1.0", RANDOM),
     "a late step has a row of its own": (POOL, "np.where(found.at >= 0, found.at - serial, -1)", "-1", RANDOM),
     "net changes are all changes": (POOL, "net = every[begins[diffs != 0]]", "net = every[begins]", RANDOM),
-    "what has been shown is new again": (POOL, "            self.lanes.mark_shown()\n", "", RANDOM),
+    "what has been shown is new again": (POOL, "            self.lanes.mark_shown()\n", "", RETURNS),
     "a snapshot forgets what has been shown": (POOL, "(flags & 2) > 0", "flags > 9", RANDOM),
     "rows that some reject are taken": (
         ADAPTER,
@@ -41,12 +41,6 @@ MUTANTS: dict[str, Mutant] = {
         SAID,
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
-    with nursery() as run:
-        yield run
 
 
 def test_every_mutant_applies() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mutation import Mutant, Suite, all_apply, chosen, dies, nursery, passes
+from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
 OVER, ORDERED = "monitor/over.py", "engines/topk/ordered_adapter.py"
 STEPS, RANKS = "engines/groups/kernels/steps.py", "engines/groups/kernels/ranks.py"
@@ -46,7 +45,7 @@ MUTANTS: dict[str, Mutant] = {
         OVER,
         '2 * np.searchsorted(clocks, instant, "left")',
         '2 * np.searchsorted(clocks, instant, "right")',
-        ("tests/sources/test_sources.py",),
+        RULES,
     ),
     "what enters, in any order": (
         OVER,
@@ -70,15 +69,9 @@ MUTANTS: dict[str, Mutant] = {
         OVER,
         "for_last = taken[np.argsort(said[taken])]",
         "for_last = taken[np.argsort(-said[taken])]",
-        ("tests/sources/test_sources.py",),
+        RULES,
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def suite() -> Iterator[Suite]:
-    with nursery() as run:
-        yield run
 
 
 def test_every_mutant_applies() -> None:

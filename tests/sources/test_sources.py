@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
-from engines.playback import play
+from engines.streams import examples, play
 from sources.scenes import scenes_over_answers
 
 
-@settings(max_examples=100, deadline=None)
+@examples(150)
 @given(scene=scenes_over_answers())
 def test_questions_over_answers_are_the_oracles(scene: Any) -> None:
     play(scene)

@@ -55,6 +55,11 @@ def test_a_net_batch_is_one_step() -> None:
     assert said(m.push(rows("A9 A9")), "best") == ["6 -B 7", "6 +A 18*"]
 
 
+def test_what_expires_at_the_instant_of_an_arrival_leaves_before_it() -> None:
+    m = Monitor({"a": TopK(1, "x", Last(span=2)), "b": TopK(2, by="score", source="a")}, id="i", time="t")
+    assert said(m.push(rows("A5 B1") | {"t": [0, 2]}), "b") == ["0 +A 5*", "0 -A 5", "1 +B 1*"]
+
+
 def test_moves_are_not_reported_once_nobody_asks_over_them() -> None:
     one = {"a": SUMS, "b": Above(0, by="score", source="a"), "c": TopK(1, by="score", source="b")}
     two = {"d": TopK(1, by="score", source="a")}

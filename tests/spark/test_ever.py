@@ -61,6 +61,14 @@ def test_mappers_send_what_can_get_in(late: str) -> None:
     assert sum(one.totals()["objects"] for one in shards.shards_now()) == 2 * k
 
 
+def test_mappers_send_the_first_k_rows_though_each_is_worse() -> None:
+    queries, options = {"q": TopK(3, by="x", window=Ever())}, {"id": "i", "time": "t"}
+    shards, monitor = Shards(queries, options, 1), Monitor(queries, **options)
+    table = rows(*((i, i, 9.0 - i, 1) for i in range(5)))
+    same_rows(shards.trigger([table]), pushed(monitor, [table], ("t", "i")), "all")
+    assert [row["id"] for row in shards.answer("q")] == [0, 1, 2]
+
+
 def test_a_row_that_is_dropped_as_late_outranks_nothing() -> None:
     """Row 2 is better and earlier than row 3, but too late for late="drop"."""
     queries = {"q": TopK(1, by="x", window=Ever())}

@@ -259,7 +259,7 @@ MUTANTS: dict[str, Listed] = {
         'if now[middle] < changes[i]["instant"]:',
         'if now[middle] <= changes[i]["instant"]:',
     ),
-    "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
+    "numbers do not go on": (NUMBERING, "after = before.copy()\n        each", "after = 0 * before\n        each"),
     "numbers of a new query do not go on": (
         "monitor/placement.py",
         "np.maximum(numbers.counts, adapter.largest(), out=numbers.counts)",

@@ -71,7 +71,7 @@ def a_stream(rng: Rng, shape: str, timed: bool) -> dict[str, Any]:
         "random": rng.random(ROWS),
         "rising": np.arange(ROWS) / 3,
         "falling": -np.arange(ROWS) / 3,
-        "infinite": rng.choice([np.inf, -np.inf, 0.0, -1.0], ROWS),
+        "infinite": rng.choice([np.inf, -np.inf, 0.0, -0.0, -1.0], ROWS),
     }[shape]
     times = np.cumsum(rng.integers(0, 4, ROWS)) - 200
     times -= np.where(rng.random(ROWS) < 0.2, rng.integers(0, 15, ROWS), 0) if timed else 0
