@@ -92,10 +92,18 @@ def endless(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
 
 def totals(stream: Stream, p: Mapping[str, Any]) -> Ready:
-    """Sums of the rows of each `key` over the last n, pushed `batch` at a time."""
-    table = pa.table({"id": stream["key"], "part": ["a"] * len(stream["key"]), "value": stream["score"]})
-    monitor = sb.Monitor(sb.TopKIncomplete(p["k"], ["a"], sb.Last(p["n"]), repeat="sum"), id="id")
-    fill = p["fill"]
+    """Sums of the rows of each `key` over the last n, pushed `batch` at a time.
+
+    repeat: "max", of values that fall where there is one key; "last" of any parts, as many as there are rows.
+    """
+    repeat, size, fill = p.get("repeat", "sum"), len(stream["key"]), p["fill"]
+    values = np.sort(stream["score"])[::-1] if repeat == "max" and p["keys"] == 1 else stream["score"]
+    parts = np.arange(size) if repeat == "last" else ["a"] * size
+    table = pa.table({"id": stream["key"], "part": parts, "value": values})
+    named: Any = "*" if repeat == "last" else ["a"]
+    monitor = sb.Monitor(
+        sb.TopKIncomplete(p["k"], named, sb.Last(p["n"]), repeat=repeat, algorithm=p.get("algorithm", "auto")), id="id"
+    )
     monitor.push(table.slice(0, fill))
     tables = [table.slice(begin, p["batch"]) for begin in range(fill, fill + p["rows"], p["batch"])]
 
@@ -104,9 +112,9 @@ def totals(stream: Stream, p: Mapping[str, Any]) -> Ready:
 
     def check(stream: Stream, p: Mapping[str, Any], answer: Any) -> bool:
         values: dict[int, list[float]] = {}
-        for key, value in zip(*(stream[name][-p["n"] :].tolist() for name in ("key", "score")), strict=True):
+        for key, value in zip(*(table[name][-p["n"] :].to_pylist() for name in ("id", "value")), strict=True):
             values.setdefault(key, []).append(value)
-        best = sorted(map(math.fsum, values.values()), reverse=True)[: p["k"]]
+        best = sorted(map(max if repeat == "max" else math.fsum, values.values()), reverse=True)[: p["k"]]
         return bool(answer["score"].to_pylist() == best)
 
     def after(changes: list[Any]) -> Outcome:

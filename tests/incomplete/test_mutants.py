@@ -8,7 +8,7 @@ import pytest
 
 from mutation import Mutant, Suite, all_apply, chosen, dies, passes
 
-STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, STORE, PROMISED = (
+STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, STORE, PROMISED, FINDERS = (
     f"engines/incomplete/kernels/{name}.py"
     for name in (
         "sweep_steps",
@@ -21,12 +21,13 @@ STEPS, DOMINANCE, REGISTER, COUNTERS, FRONTS, LISTS, LINKED, LINKED_STEPS, STORE
         "linked_steps",
         "linked_store",
         "promised",
+        "finders",
     )
 )
 ENGINES = "engines/incomplete/"
 FILES = tuple(
     f"tests/incomplete/test_{name}.py"
-    for name in ("contract", "dominance", "steps", "any_parts", "promise", "approximation", "input", "sums")
+    for name in ("contract", "dominance", "steps", "any_parts", "promise", "approximation", "input", "sums", "finders")
 )
 
 
@@ -46,6 +47,7 @@ WITHIN = some("within_a_batch and SWEEP")
 PLACE = some("takes_the_place and SWEEP")
 LARGE = some("large_push")
 TOTALS = some("(rounded_once or another_order) and SWEEP")
+FOUND = some("row_that_counts and not SLA")
 BUDGET = some("budget_bounds and None")
 
 #: name: (file, what it says, what the mutant says, the tests that it must die of)
@@ -252,9 +254,83 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "max: the columns of the newest row": (
         STORE,
+        'if repeat != MOST:\n        return store.objects[o]["serial"]',
+        'if True:\n        return store.objects[o]["serial"]',
+        FOUND,
+    ),
+    "max: a shorter answer has the columns of the newest row": (
+        STORE,
         'while repeat == MOST and rows[r]["older"] >= 0',
         "while False",
         some("row_with_the_maximum"),
+    ),
+    "max: the columns of the first part's row": (
+        STORE,
+        "if r >= 0 and (found < 0 or is_newer(rows, r, found)):",
+        "if r >= 0 and found < 0:",
+        FOUND,
+    ),
+    "max: a row that leaves stays the first": (FINDERS, "if store.firsts[at] == r:", "if False:", FOUND),
+    "max: a late row is the last of its queue": (
+        FINDERS,
+        'while other >= 0 and store.rows[other]["stamp"] > store.rows[r]["stamp"]:',
+        "while False:",
+        FOUND,
+    ),
+    "max: a late row is never the first": (
+        LINKED_STEPS,
+        "                store.firsts[at] = r\n",
+        "                pass\n",
+        FOUND,
+    ),
+    "max: what expires stays the first": (
+        LINKED_STEPS,
+        'store.firsts[at] = store.links[r]["next"]',
+        "pass",
+        FOUND,
+    ),
+    "max: a late row that a newer one reaches counts": (
+        LINKED_STEPS,
+        'if newer >= 0 and rows[newer]["value"] >= rows[r]["value"]:',
+        "if False:",
+        FOUND,
+    ),
+    "max: no queues after a restore": (
+        LINKED,
+        "if queues(queries.repeat):\n                append_to_queue",
+        "if False:\n                append_to_queue",
+        FOUND,
+    ),
+    "last: the largest is not that of both": (FINDERS, "> store.rows[one]", "< store.rows[one]", FOUND),
+    "last: a row that goes takes those below it along": (
+        FINDERS,
+        "    while pairs >= 0:\n",
+        "    while False:\n",
+        FOUND,
+    ),
+    "last: a row that a newer one replaces is in the heap": (
+        LINKED_STEPS,
+        "                leave_heap(store, V, o * V + v, r)\n",
+        "                pass\n",
+        FOUND,
+    ),
+    "last: a late row replaces a newer one": (
+        LINKED_STEPS,
+        'if other >= 0 and rows[other]["stamp"] > rows[r]["stamp"]:',
+        "if False:",
+        FOUND,
+    ),
+    "last: the table is empty after a restore": (
+        ENGINES + "linked_rows.py",
+        "        find_lasts(self)\n",
+        "",
+        FOUND,
+    ),
+    "SLA: an object is listed without a row of the part": (
+        LISTS,
+        "return store.firsts[at] >= 0",
+        "return True",
+        some("row_that_counts and SLA"),
     ),
     "max: an answer has the columns of the newest row": (
         ENGINES + "linked_rows.py",
@@ -264,8 +340,8 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "any parts: a newer row of a part does not replace the last": (
         LINKED_STEPS,
-        'rows[other]["part"] == p and (newest or rows[other]["value"] <= value)',
-        'rows[other]["part"] == p and rows[other]["value"] <= value and not newest',
+        "        store.lasts[place] = r\n        if other >= 0:",
+        "        store.lasts[place] = r\n        if False:",
         some("any_names"),
     ),
     "sum: a row is added twice": (STORE, "by * value)", "2 * by * value)", TOTALS),

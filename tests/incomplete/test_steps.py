@@ -186,7 +186,7 @@ def test_bytes_are_those_of_all_arrays(more: dict[str, Any], monkeypatch: pytest
     (adapter,) = {id(one): one for one in monitor._loop.state.adapters.values()}.values()
     engine: Any = adapter.engine
     whole = _arrays(engine) + (0 if engine.register is None else engine.register.nbytes)
-    whole += engine.codes.keys.nbytes if hasattr(engine, "codes") else 0
+    whole += engine.codes.keys.nbytes + engine.codes.order.nbytes if hasattr(engine, "codes") else 0
     whole += _arrays(engine.shadow) if hasattr(engine, "shadow") else 0
     assert engine.nbytes == whole
     (told,) = monitor.stats()["queries"].values()

@@ -125,7 +125,15 @@ class IncompleteEngine:
     @property
     def kernel_queries(self) -> Queries:
         return Queries(
-            self.views, self.queries, not self.timed, self.net, self.repeat, self.prunes, self.least, self.margin
+            self.views,
+            self.queries,
+            not self.timed,
+            self.net,
+            self.repeat,
+            self.d,
+            self.prunes,
+            self.least,
+            self.margin,
         )
 
     def _empty(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.contract import Ints
+from skyband.engines.incomplete.finders import check_finders
 from skyband.engines.incomplete.kernels.batches import (
     ALL_MOST,
     ALL_TOTAL,
@@ -206,6 +207,7 @@ def _check_view(engine: LinkedRows, g: int, v: int, view: np.void, chains: dict[
     ranked: Ranked = []
     for o, chain in chains.items():
         valid = [place for place in chain if rows["stamp"][place] > bound]
+        check_finders(engine, o, v, chain, bound)
         score = scores[o * V + v]
         assert score["count"] == len(valid)
         if valid:
@@ -292,6 +294,10 @@ def check_sorted_lists(engine: SLA) -> None:
         assert (np.diff(values) >= 0).all() and len(set(objects.tolist())) == size, "sorted, each once"
         assert engine.listed[(objects * V + view) * engine.d + part].all()
         assert (engine.objects["group"][objects] == run // engine.d // V).all()
+        rows = engine.rows[engine._places(np.array([run // engine.d // V]))[0]]
+        since = engine.groups["now"][run // engine.d // V] - engine.views["length"][view]
+        mine = rows[(rows["object"] >= 0) & (rows["part"] == part) & (rows["stamp"] > since)]
+        assert set(mine["object"].tolist()) == set(objects.tolist()), "the objects that have the part"
     assert engine.listed.sum() == engine.sizes.sum(), "what is marked as listed is in a list"
 
 

@@ -4,8 +4,9 @@ It serves `repeat=` as it is: then a part may return with its highest value at a
 SLA, APPROX and BUDGET are built on it: they add lists, or say which rows to drop. Queries that differ in k and in the
 length of their window share it.
 
-Cost: kernels/linked_steps.py; what expires is taken away from a sum, which is exact. Keeps all valid rows; of `last`
-one for each part, of `max` those without a newer one that is as large.
+Cost: kernels/linked_steps.py; what expires is taken away from a sum, which is exact, and kernels/finders.py finds the
+row that counts without reading the others. Keeps all valid rows; of `last` one for each part, of `max` those without a
+newer one that is as large.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from skyband.engines.incomplete.base import (
     ranked,
     within,
 )
+from skyband.engines.incomplete.finders import empty_finders, enlarge_finders, find_lasts
 from skyband.engines.incomplete.invariants import (
     check_answers,
     check_linked_rows,
@@ -82,6 +84,9 @@ class LinkedRows(IncompleteEngine):
     """All rows of every group that still count."""
 
     name = ""
+    links: Records
+    firsts: Records
+    lasts: Records
 
     def _empty(self) -> None:
         self.facts = np.zeros(FACTS, np.int64)
@@ -93,26 +98,12 @@ class LinkedRows(IncompleteEngine):
         self.order, self.members = np.zeros(0, np.int32), np.zeros(0, np.int32)
         self.groups, self.fronts = np.zeros(0, GROUP), empty_fronts(0)
         self.touched, self.waiting = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        empty_finders(self)
         self._add_capacity(SMALLEST, SMALLEST)
 
     @property
     def store(self) -> Store:
-        return Store(
-            self.rows,
-            self.objects,
-            self.scores,
-            self.reported,
-            self.values,
-            self.sums,
-            self.table,
-            self.order,
-            self.groups,
-            self.fronts,
-            self.members,
-            self.touched,
-            self.waiting,
-            self.facts,
-        )
+        return Store(*(getattr(self, name) for name in Store._fields))
 
     # --- capacity
 
@@ -142,6 +133,7 @@ class LinkedRows(IncompleteEngine):
         self.reported = np.concatenate([self.reported, np.zeros(V * objects, REPORTED)])
         self.values = np.concatenate([self.values, np.zeros(V * objects * self.d)])
         self.sums = np.concatenate([self.sums, np.zeros((V * objects * self.d, self.sums.shape[1]), np.int64)])
+        enlarge_finders(self)
         self._fit(len(self.objects))
         self.touched = np.zeros(len(self.objects), np.int32)
         self.waiting = np.concatenate([self.waiting, np.zeros(objects, np.int32)])
@@ -311,6 +303,8 @@ class LinkedRows(IncompleteEngine):
         self.members = np.zeros(V * int(np.minimum(most, 8 * self.groups["size"] + 32).sum()), np.int32)
         bounds = (now[:, None] - self.views["length"][None, :]).reshape(-1)
         output = Output(np.empty(self.margin, CHANGE), np.zeros(1, CHANGE))
+        empty_finders(self)
+        find_lasts(self)
         rebuild(self.store, self.combination, self.kernel_queries, bounds, output)
         self._pack_fronts()
 

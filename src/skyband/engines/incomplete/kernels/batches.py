@@ -45,6 +45,7 @@ class Queries(NamedTuple):
     joint: bool  # count windows: an arrival and what it pushes out are one step
     net: bool
     repeat: int
+    d: int  # parts
     prunes: bool  # stop with PRUNE when a group has outgrown its limit
     least: int  # rows that a group may have without a sweep
     margin: int  # a step makes at most so many changes

@@ -190,7 +190,7 @@ def drop(
         member = belongs(store, g, o, o)
         if member:
             remove(store, g, 0, o)
-        unlink(store, r)
+        unlink(store, queries, r)
         if objects[o]["rows"] == 0:
             free_object(store, o)
         else:

@@ -25,6 +25,7 @@ from skyband.engines.incomplete.kernels.batches import (
     Records,
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.finders import append_to_queue, queues
 from skyband.engines.incomplete.kernels.fronts import insert, remove
 from skyband.engines.incomplete.kernels.linked_fronts import belongs, compare, remember
 from skyband.engines.incomplete.kernels.linked_steps import compact_backwards, touch
@@ -309,7 +310,7 @@ def fold(store: Store, queries: Queries, batch: Batch, g: int, stays: Records) -
                 if stamp > NOWHERE:
                     rows[r]["stamp"] = stamp
                 if stamp == NOWHERE or (queries.repeat == TOTAL and add_up(store, r)):
-                    unlink(store, r)
+                    unlink(store, queries, r)
             r = newer
     compact_backwards(store, batch, g)
 
@@ -320,16 +321,20 @@ def relink(store: Store, combination: Combination, queries: Queries, g: int, out
 
     Objects of the answer lose no part, but sums are added up in another order: equal ones may change places.
     """
-    rows, objects, facts = store.rows, store.objects, store.facts
+    rows, objects, facts, d = store.rows, store.objects, store.facts, len(combination.lows)
     for t in range(facts[TOUCHED]):
         o = store.touched[t]
         objects[o]["oldest"] = objects[o]["newest"] = -1
         objects[o]["rows"] = 0
+        for p in range(o * d, o * d + d if queues(queries.repeat) else o * d):
+            store.firsts[p] = store.lasts[p] = -1
     head = store.groups[g]["head"]
     for place in range(head, head + store.groups[g]["size"]):
         r = store.order[place]
         if objects[rows[r]["object"]]["touched"]:
             link(store, rows[r]["object"], r)
+            if queues(queries.repeat):
+                append_to_queue(store, queries, r)
     for t in range(facts[TOUCHED]):
         o = store.touched[t]
         objects[o]["touched"] = 0

@@ -30,6 +30,7 @@ from skyband.engines.incomplete.kernels.batches import (
     Records,
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.finders import append_to_queue, queues
 from skyband.engines.incomplete.kernels.linked_fronts import compare_all, refill, report_leave
 from skyband.engines.incomplete.kernels.linked_steps import arrive, compact, has_expired, lose_row, new_row, settle
 from skyband.engines.incomplete.kernels.linked_store import (
@@ -211,6 +212,8 @@ def rebuild(store: Store, combination: Combination, queries: Queries, bounds: Re
             objects[o]["rows"] = 0
         for place in range(head, head + size):
             link(store, rows[store.order[place]]["object"], store.order[place])
+            if queues(queries.repeat):
+                append_to_queue(store, queries, store.order[place])
         for f in range(g * V, g * V + V):
             edge = 0
             while edge < size and rows[store.order[head + edge]]["stamp"] <= bounds[f]:
@@ -230,7 +233,7 @@ def rebuild(store: Store, combination: Combination, queries: Queries, bounds: Re
         for place in range(head, head + gone):
             r = store.order[place]
             o = rows[r]["object"]
-            unlink(store, r)
+            unlink(store, queries, r)
             rows[r]["older"] = store.facts[FREE_ROW]
             store.facts[FREE_ROW] = r
             if objects[o]["rows"] == 0:

@@ -18,8 +18,8 @@ from skyband.engines.incomplete.kernels.batches import (
     ALL_TOTAL,
     FREE_ROW,
     LAST,
+    LAST_MOST,
     LAST_TOTAL,
-    MOST,
     NOWHERE,
     ONCE,
     ROW_COUNT,
@@ -30,6 +30,18 @@ from skyband.engines.incomplete.kernels.batches import (
     Queries,
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.finders import (
+    enter_heap,
+    enter_queue,
+    finds,
+    last_before,
+    leave_heap,
+    looks_up,
+    next_newer,
+    part_of,
+    place_of_last,
+    queues,
+)
 from skyband.engines.incomplete.kernels.fronts import insert, remove
 from skyband.engines.incomplete.kernels.linked_fronts import belongs, compare, cut, refill, remember
 from skyband.engines.incomplete.kernels.linked_store import (
@@ -38,6 +50,7 @@ from skyband.engines.incomplete.kernels.linked_store import (
     count_in,
     first_valid,
     free_object,
+    largest,
     link,
     make_object,
     place_of,
@@ -170,12 +183,18 @@ def lose_row(
         if adds(repeat):
             count_in(store, at, rows[r]["value"], -1)
             store.values[at] = total_of(store, at, low)
+        elif finds(repeat):
+            if repeat == LAST_MOST:
+                leave_heap(store, V, i, r)
+            elif store.firsts[at] == r:
+                store.firsts[at] = store.links[r]["next"]
+            store.values[at] = largest(store, at, low)
         else:
             single = repeat == LAST or (repeat == ONCE and o != arrives)  # it has no other row of this part
             store.values[at] = low if single else value_of(store, rows[r]["newer"], p, repeat, low, at)
         scores[i]["score"] = combine(combination, store.values, i * d)
         if last:
-            unlink(store, r)
+            unlink(store, queries, r)
             store.facts[ROW_COUNT] -= 1
         if not objects[o]["touched"]:
             if scores[i]["count"] == 0 and not scores[i]["inside"]:
@@ -205,7 +224,9 @@ def bury(store: Store, queries: Queries, g: int, r: int, now: int) -> None:
             store.scores[o * V + v]["count"] -= 1
             if queries.repeat == LAST_TOTAL:  # there is one value for all parts
                 count_in(store, o * V + v, store.rows[r]["value"], -1)
-    unlink(store, r)
+            elif queries.repeat == LAST_MOST:
+                leave_heap(store, V, o * V + v, r)
+    unlink(store, queries, r)
     store.groups[g]["dead"] += 1
     store.facts[ROW_COUNT] -= 1
 
@@ -213,21 +234,47 @@ def bury(store: Store, queries: Queries, g: int, r: int, now: int) -> None:
 @uncounted
 def supersede(store: Store, queries: Queries, g: int, r: int, now: int) -> Any:
     """`last` and `max`: bury the rows that r makes superfluous; False: r itself is superfluous."""
-    rows, p, value, newest = store.rows, store.rows[r]["part"], store.rows[r]["value"], queries.repeat != MOST
-    other = rows[r]["newer"]
+    rows, p, o = store.rows, store.rows[r]["part"], store.rows[r]["object"]
+    if queues(queries.repeat):
+        return supersede_smaller(store, queries, g, r, now)
+    if looks_up(queries.repeat):
+        place = place_of_last(store, o, p)
+        other = store.lasts[place]
+        if other >= 0 and rows[other]["stamp"] > rows[r]["stamp"]:
+            bury(store, queries, g, r, now)
+            return False
+        store.lasts[place] = r
+        if other >= 0:
+            bury(store, queries, g, other, now)
+        return True
+    other = rows[r]["newer"]  # named parts: there is one row of each
     while other >= 0:
-        if rows[other]["part"] == p and (newest or rows[other]["value"] >= value):
+        if rows[other]["part"] == p:
             bury(store, queries, g, r, now)
             return False
         other = rows[other]["newer"]
     other = rows[r]["older"]
-    while other >= 0:
-        older = rows[other]["older"]
-        if rows[other]["part"] == p and (newest or rows[other]["value"] <= value):
-            bury(store, queries, g, other, now)
-        elif rows[other]["part"] == p:  # the older rows of a part that count are larger
-            break
-        other = older
+    while other >= 0 and rows[other]["part"] != p:
+        other = rows[other]["older"]
+    if other >= 0:
+        bury(store, queries, g, other, now)
+    return True
+
+
+@uncounted
+def supersede_smaller(store: Store, queries: Queries, g: int, r: int, now: int) -> Any:
+    """`max`: bury the older rows of its part that r reaches; False: a newer one reaches r."""
+    rows, d = store.rows, queries.d
+    last = rows[r]["object"] * d + part_of(store, r, d)
+    newer = next_newer(store, last, r)
+    if newer >= 0 and rows[newer]["value"] >= rows[r]["value"]:
+        bury(store, queries, g, r, now)
+        return False
+    other = last_before(store, last, newer)
+    while other >= 0 and rows[other]["value"] <= rows[r]["value"]:
+        bury(store, queries, g, other, now)
+        other = last_before(store, last, newer)
+    enter_queue(store, last, r, newer)
     return True
 
 
@@ -320,7 +367,8 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
             if adds(repeat):
                 count_in(store, (o * V + v) * d + p, value, 1)
     store.facts[ROW_COUNT] += 1
-    if (repeat in (LAST, MOST) or repeat >= LAST_TOTAL) and not supersede(store, queries, g, r, now - queries.joint):
+    replaces = repeat == LAST or queues(repeat) or looks_up(repeat)
+    if replaces and not supersede(store, queries, g, r, now - queries.joint):
         return
     for v in range(V):
         bound, i = now - queries.views[v]["length"], o * V + v
@@ -329,10 +377,14 @@ def arrive(store: Store, combination: Combination, queries: Queries, g: int, r: 
         at = i * d + p
         if adds(repeat):
             store.values[at] = total_of(store, at, combination.lows[p])
-        elif newest and repeat <= LAST:
+        elif finds(repeat):
+            if repeat == LAST_MOST:
+                enter_heap(store, V, i, r)
+            elif store.firsts[at] == store.links[r]["next"]:
+                store.firsts[at] = r
+            store.values[at] = largest(store, at, combination.lows[p])
+        elif newest:
             store.values[at] = value
-        elif newest and repeat == MOST:
-            store.values[at] = value if value >= store.values[at] else store.values[at]
         else:
             store.values[at] = value_of(store, first_valid(store, o, bound), p, repeat, combination.lows[p], at)
         store.scores[i]["score"] = combine(combination, store.values, i * d)

@@ -16,6 +16,7 @@ from skyband.engines.incomplete.kernels.batches import (
     FREE_OBJECT,
     FREE_ROW,
     LAST,
+    LAST_MOST,
     LAST_TOTAL,
     LOWEST_BIT,
     MOST,
@@ -27,6 +28,15 @@ from skyband.engines.incomplete.kernels.batches import (
     Records,
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.finders import (
+    drop_last,
+    enter_heap,
+    finds,
+    first_since,
+    leave_queue,
+    looks_up,
+    queues,
+)
 from skyband.engines.incomplete.kernels.fronts import FIELDS
 from skyband.kernels.compile import close, inlined, uncounted
 from skyband.kernels.hashes import slot_of
@@ -111,6 +121,10 @@ class Store(NamedTuple):
     touched: Records  # objects of this step
     waiting: Records  # objects without rows that are still in a reported answer
     facts: Records
+    # what finds rows (finders.py), each empty where it is not needed
+    links: Records  # in queues and heaps
+    firsts: Records  # by value: the row that it is of, -1: none
+    lasts: Records  # the last row of each object and part: one after another, or a table
 
 
 # ------------------------------------------------------------------------------ the table
@@ -195,10 +209,14 @@ def link(store: Store, o: int, r: int) -> Any:
 
 
 @close
-def unlink(store: Store, r: int) -> None:
+def unlink(store: Store, queries: Queries, r: int) -> None:
     """Row r leaves its object's chain: it is dead."""
     rows, older, newer = store.rows, store.rows[r]["older"], store.rows[r]["newer"]
     one = store.objects[rows[r]["object"]]
+    if queues(queries.repeat):
+        leave_queue(store, queries, r)
+    elif looks_up(queries.repeat):
+        drop_last(store, r)
     if older < 0:
         one["oldest"] = newer
     else:
@@ -276,23 +294,38 @@ def value_of(store: Store, first: int, p: int, repeat: int, low: float, at: int)
     return total_of(store, at, low) if adds(repeat) else value
 
 
+@close
+def largest(store: Store, at: int, low: float) -> Any:
+    """The value of a part whose row a queue or a heap has."""
+    return store.rows[store.firsts[at]]["value"] if store.firsts[at] >= 0 else low
+
+
 @uncounted
 def decisive(store: Store, o: int, i: int, repeat: int) -> Any:
     """The serial of the row that decides an object's score at place i: the newest that a part takes its value from.
 
-    That is the newest row, unless a part counts as the largest of its rows: of those only the ones that no newer row
-    reaches are there, so just one has the value.
+    That is the newest row, unless a part counts as the largest of its rows: that is the first of its queue.
     """
     if repeat != MOST:
         return store.objects[o]["serial"]
-    return store.rows[decisive_row(store, o, repeat, store.values, i * (len(store.values) // len(store.scores)))][
-        "serial"
-    ]
+    rows, d, found = store.rows, len(store.values) // len(store.scores), -1
+    for at in range(i * d, i * d + d):
+        r = store.firsts[at]
+        if r >= 0 and (found < 0 or is_newer(rows, r, found)):
+            found = r
+    return rows[found]["serial"]
+
+
+@inlined
+def is_newer(rows: Records, one: int, other: int) -> Any:
+    if rows[one]["stamp"] != rows[other]["stamp"]:
+        return rows[one]["stamp"] > rows[other]["stamp"]
+    return rows[one]["serial"] > rows[other]["serial"]
 
 
 @uncounted
 def decisive_row(store: Store, o: int, repeat: int, values: Floats, at: int) -> Any:
-    """The same as a place, by the values of the parts from `at` on."""
+    """The same as a place in any window, by the values of the parts from `at` on."""
     rows, r = store.rows, store.objects[o]["newest"]
     while repeat == MOST and rows[r]["older"] >= 0 and rows[r]["value"] < values[at + rows[r]["part"]]:
         r = rows[r]["older"]
@@ -315,10 +348,20 @@ def assess(store: Store, combination: Combination, queries: Queries, o: int, v: 
     i = o * len(queries.views) + v
     first, count = first_valid(store, o, bound), 0
     r = first
+    if queries.repeat == LAST_MOST:
+        store.firsts[i] = -1
     while r >= 0:
         count += 1
+        if queries.repeat == LAST_MOST:
+            enter_heap(store, len(queries.views), i, r)
         r = rows[r]["newer"]
     for p in range(d):
-        store.values[i * d + p] = value_of(store, first, p, queries.repeat, combination.lows[p], i * d + p)
+        at, low = i * d + p, combination.lows[p]
+        if queues(queries.repeat):
+            store.firsts[at] = first_since(store, o * d + p, bound)
+        if finds(queries.repeat):
+            store.values[at] = largest(store, at, low)
+        else:
+            store.values[at] = value_of(store, first, p, queries.repeat, low, at)
     store.scores[i]["count"] = count
     store.scores[i]["score"] = combine(combination, store.values, i * d)

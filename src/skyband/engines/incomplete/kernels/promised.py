@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skyband.engines.incomplete.kernels.batches import MOST, NOWHERE, Batch, Floats, Queries, Records
+from skyband.engines.incomplete.kernels.batches import MOST, NOWHERE, TOUCHED, Batch, Floats, Queries, Records
 from skyband.engines.incomplete.kernels.combine import Combination, combine
-from skyband.engines.incomplete.kernels.fronts import insert, remove
+from skyband.engines.incomplete.kernels.fronts import insert
 from skyband.engines.incomplete.kernels.linked_fronts import belongs
-from skyband.engines.incomplete.kernels.linked_steps import compact_backwards
+from skyband.engines.incomplete.kernels.linked_steps import compact_backwards, step_aside, touch
 from skyband.engines.incomplete.kernels.linked_store import Store, assess, free_object, unlink
 from skyband.engines.incomplete.kernels.sweep import raise_top
 from skyband.kernels.compile import uncounted, uncounted_kernel
@@ -113,15 +113,19 @@ def drop_hopeless(
     for j in range(find_hopeless(store, combination, queries, promise, g)):
         r = promise.dropped[j]
         o = store.rows[r]["object"]
-        member = belongs(store, g, o, o)
-        if member:
-            remove(store, g, 0, o)
-        unlink(store, r)
+        if not store.objects[o]["touched"]:
+            step_aside(store, queries, g, o)
+            touch(store, o)
+        unlink(store, queries, r)
+    for t in range(store.facts[TOUCHED]):
+        o = store.touched[t]
+        store.objects[o]["touched"] = 0
         if store.objects[o]["rows"] == 0:
             free_object(store, o)
         else:
             assess(store, combination, queries, o, 0, NOWHERE)
-            if member and belongs(store, g, o, o):
+            if belongs(store, g, o, o):
                 insert(store, g, 0, o)
+    store.facts[TOUCHED] = 0
     compact_backwards(store, batch, g)
     store.fronts[g]["changed"] = NEVER

@@ -25,6 +25,7 @@ from skyband.engines.incomplete.kernels.batches import (
     Records,
 )
 from skyband.engines.incomplete.kernels.combine import Combination, combine
+from skyband.engines.incomplete.kernels.finders import queues
 from skyband.engines.incomplete.kernels.fronts import clear, insert
 from skyband.engines.incomplete.kernels.linked_batches import ARRIVES, EXPIRES, next_step
 from skyband.engines.incomplete.kernels.linked_fronts import belongs, cut
@@ -38,8 +39,8 @@ from skyband.engines.incomplete.kernels.linked_steps import (
     new_row,
     put_back,
 )
-from skyband.engines.incomplete.kernels.linked_store import Store, first_valid
-from skyband.kernels.compile import uncounted, uncounted_kernel
+from skyband.engines.incomplete.kernels.linked_store import Store, adds, first_valid
+from skyband.kernels.compile import close, uncounted, uncounted_kernel
 from skyband.kernels.records import NEVER
 
 
@@ -86,17 +87,28 @@ def take_out(store: Store, lists: SortedLists, V: int, g: int, o: int, p: int) -
             lists.listed[at] = False
 
 
+@close
+def has_part(store: Store, queries: Queries, o: int, v: int, p: int, bound: int) -> Any:
+    """Whether an object has a row of part p in view v, where what is not newer than the bound has expired."""
+    at = (o * len(queries.views) + v) * (len(store.values) // len(store.scores)) + p
+    if adds(queries.repeat):
+        return store.sums[at, 0] > 0
+    if queues(queries.repeat):
+        return store.firsts[at] >= 0
+    r = first_valid(store, o, bound)  # there is one row of each part
+    while r >= 0 and store.rows[r]["part"] != p:
+        r = store.rows[r]["newer"]
+    return r >= 0
+
+
 @uncounted
 def add(store: Store, lists: SortedLists, queries: Queries, g: int, o: int, p: int, now: int) -> None:
     """After a part has changed, its object is listed by the new value, in the views that have a row of it."""
-    d, V, rows = len(lists.depth), len(queries.views), store.rows
+    d, V = len(lists.depth), len(queries.views)
     if store.objects[o]["group"] != g or store.objects[o]["rows"] == 0:
         return
     for v in range(V):
-        r = first_valid(store, o, now - queries.views[v]["length"])
-        while r >= 0 and rows[r]["part"] != p:
-            r = rows[r]["newer"]
-        if r >= 0:
+        if has_part(store, queries, o, v, p, now - queries.views[v]["length"]):
             place, run = place_in(store, lists, V, g * V + v, p, o), (g * V + v) * d + p
             for i in range(lists.starts[run] + lists.sizes[run], place, -1):
                 lists.objects[i] = lists.objects[i - 1]
