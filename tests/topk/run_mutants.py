@@ -133,8 +133,8 @@ MUTANTS: dict[str, Listed] = {
     ),
     "the clock is not carried from group to group": (
         "engines/adapter.py",
-        "now = numbers if clocks is None else clocks[here]",
-        "now = numbers if clocks is None else push.times[here]",
+        "numbers if clocks is None else clocks[here]",
+        "numbers if clocks is None else push.times[here]",
     ),
     "the clock does not pass rows that are rejected": (
         "monitor/loop.py",

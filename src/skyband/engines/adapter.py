@@ -147,9 +147,8 @@ class Adapter(Validation):
             self.numbering.step_times = np.empty(0, np.int64)
         if fresh:
             kept = np.flatnonzero(changes.alive)
-            self.kept_columns.add(
-                push.serial + kept, {name: column.take(as_arrow(kept)) for name, column in fresh.items()}
-            )
+            rows = {name: column.take(as_arrow(kept)) for name, column in fresh.items()}
+            self.kept_columns.add(push.serial + kept, rows)
         if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
@@ -166,9 +165,7 @@ class Adapter(Validation):
         """The numbered rows as the engine reads them."""
         here, numbers = numbered.here, numbered.later("own")
         clocks = push.clocks if self.timed else None
-        now = numbers if clocks is None else clocks[here]
-        if self.still:
-            now = lambda: np.zeros(numbered.size, np.int64)  # noqa: E731
+        now = numbered.later("zeros") if self.still else numbers if clocks is None else clocks[here]
         stamps = push.times[here] if push.times is not None and self.timed else numbers
         if self.options.inner:  # as old as the object's entry into the source's answer
             stamps = np.asarray(push.columns["id"])[numbered.rows]

@@ -46,6 +46,11 @@ class Numbered:
         found: Ints = self.numbers[0, self.here]
         return found
 
+    @property
+    def zeros(self) -> Ints:
+        """In place of instants, where nothing expires."""
+        return np.zeros(self.size, np.int64)
+
     def later(self, name: str) -> Any:
         """One of these fields, for a lazy field of another."""
         return lambda: getattr(self, name)
