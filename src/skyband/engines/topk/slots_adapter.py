@@ -221,7 +221,7 @@ class SlotsAdapter(TopKAdapter):
             columns, plain = [batch.numbers(name).values for name in self.columns], self.plain_of(self.example)
             known = cache["slots", self.columns] = Scored(columns[0])
             reject_beyond(known, batch, self.columns)
-            if any(len(column) and np.isnan(column.max()) for column in columns):
+            if any(np.isnan(batch.extremes(name)[0]) for name in self.columns):
                 known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, plain)
         return Scored(known.key, dict(known.rejected))
 
