@@ -99,7 +99,7 @@ class Adapter(Validation):
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
-            specs = self.specs(unit)
+            specs = self.asked = self.specs(unit)
             self.numbering.set_queries(specs)
             net, more = self.options.emit == "batch", self.engine_options()
             self.engine = self.engine_class()(specs, self.example.tuning, timed=self.timed, net=net, **more)

@@ -90,6 +90,7 @@ def alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least:
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
-            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
+            rest = adapter.numbering.at_rest
+            numbers = (adapter.numbering.counts.tobytes(), rest.fingerprint() if len(rest) else ())
             found.setdefault((owner_of(name), known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]
