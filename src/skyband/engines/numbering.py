@@ -255,12 +255,12 @@ class Numbering:
     def _number_all(self, size: int, dropped: Ints, too_late: Bools) -> Numbered:
         """Number all rows of a batch, of one group: they have arrays of their own only where these are read."""
         before = self.next()
-        firsts, makes = before[:, 0], (np.arange, np.zeros)
-        rows, groups = (partial(make, size, dtype=np.int64) for make in makes)
-        numbers = partial(_numbers_from, firsts, size)
+        firsts, here = before[:, 0], slice(None)
+        rows: Any = partial(np.arange, size)
+        groups: Any = partial(np.zeros, size, np.int64)
+        numbers: Any = partial(_numbers_from, firsts, size)
         arrived = np.full(len(firsts), size)
-        all_: Any = (rows, slice(None), groups, numbers)
-        return Numbered(*all_, before, before + size, arrived, dropped, too_late, size, firsts)
+        return Numbered(rows, here, groups, numbers, before, before + size, arrived, dropped, too_late, size, firsts)
 
     def _number_but(self, push: Push, accepted: Bools, codes: Ints, late: Bools) -> Numbered:
         """Number the accepted rows but these."""
