@@ -259,7 +259,7 @@ MUTANTS: dict[str, Listed] = {
         'if now[middle] < changes[i]["instant"]:',
         'if now[middle] <= changes[i]["instant"]:',
     ),
-    "numbers do not go on": (NUMBERING, "np.int64), before.copy()", "np.int64), 0 * before"),
+    "numbers do not go on": (NUMBERING, "        after = before.copy()\n", "        after = 0 * before\n"),
     "numbers of a whole batch do not go on": (NUMBERING, "before, before + size, arrived", "before, before, arrived"),
     "numbers of a new query do not go on": (
         "monitor/placement.py",
