@@ -133,8 +133,8 @@ MUTANTS: dict[str, Listed] = {
     ),
     "the clock is not carried from group to group": (
         "engines/adapter.py",
-        "numbers[0, here] if clocks is None else clocks[here], push.clock",
-        "numbers[0, here] if clocks is None else push.times[here], push.clock",
+        "numbers if clocks is None else clocks[here]",
+        "numbers if clocks is None else push.times[here]",
     ),
     "the clock does not pass rows that are rejected": (
         "monitor/loop.py",
@@ -259,7 +259,8 @@ MUTANTS: dict[str, Listed] = {
         'if now[middle] < changes[i]["instant"]:',
         'if now[middle] <= changes[i]["instant"]:',
     ),
-    "numbers do not go on": (NUMBERING, "after = before.copy()\n        each", "after = 0 * before\n        each"),
+    "numbers do not go on": (NUMBERING, "        after = before.copy()\n", "        after = 0 * before\n"),
+    "numbers of a whole batch do not go on": (NUMBERING, "before, before + size, arrived", "before, before, arrived"),
     "numbers of a new query do not go on": (
         "monitor/placement.py",
         "np.maximum(numbers.counts, adapter.largest(), out=numbers.counts)",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.streams import examples
-from skyband.engines.topk.kernels.lookahead import mark_hopeless
+from skyband.engines.topk.kernels.lookahead import STRIDE, find_hopeful, mark_hopeless
 from skyband.kernels.records import ARRIVAL, VISIT
 
 
@@ -59,3 +60,34 @@ def test_marks_are_exactly_the_hopeless(sizes: list[int], K: int, reach: int, ne
     marks = np.zeros(total, np.bool_)
     mark_hopeless(arrivals, visits, K, reach, net, marks)
     assert marks.tolist() == expected
+
+
+@examples(200)
+@given(size=st.integers(0, 25), K=st.integers(1, 4), reach=st.integers(1, 30), net=st.booleans(), data=st.data())
+def test_lists_exactly_the_others(size: int, K: int, reach: int, net: bool, data: st.DataObject) -> None:
+    row = st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 1, 2]))
+    drawn = data.draw(st.lists(row, min_size=size, max_size=size))
+    arrivals = np.zeros(size, ARRIVAL)
+    arrivals["key"] = [key for key, _ in drawn]
+    by_place = data.draw(st.booleans())
+    arrivals["now"] = arrivals["stamp"] = np.arange(size) if by_place else np.cumsum([step for _, step in drawn])
+    now = np.empty(0, np.int64) if by_place else arrivals["now"].copy()
+    found = find_hopeful(arrivals["key"].copy(), now, K, reach, net)
+    assert found.tolist() == np.flatnonzero(~np.array(hopeless(arrivals, K, reach, net), np.bool_)).tolist()
+
+
+@pytest.mark.parametrize("net", [False, True])
+@pytest.mark.parametrize("order", ["random", "rising", "falling", "equal", "few"])
+def test_lists_what_is_not_passed_in_strides(order: str, net: bool) -> None:
+    """As the marks say, over several strides and blocks."""
+    draw, size = np.random.default_rng(3), 5 * STRIDE + 7
+    for reach in (size, 2 * STRIDE + 1, STRIDE, 10**6):
+        keys = {"random": draw.random(size), "rising": np.arange(size) / 3, "falling": -np.arange(size) / 3}.get(
+            order, draw.integers(0, 1 if order == "equal" else 30, size).astype(float)
+        )
+        arrivals, visits, marks = np.zeros(size, ARRIVAL), np.zeros(1, VISIT), np.zeros(size, np.bool_)
+        arrivals["key"], visits["end"] = keys, size
+        arrivals["now"] = arrivals["stamp"] = np.arange(size)
+        mark_hopeless(arrivals, visits, 5, reach, net, marks)
+        assert find_hopeful(keys, np.empty(0, np.int64), 5, reach, net).tolist() == np.flatnonzero(~marks).tolist()
+        assert marks.any() or order in ("rising", "falling", "equal")

@@ -45,6 +45,7 @@ class Adapter(Validation):
     most: ClassVar[int] = 32  # queries of one engine: their marks on an object are bits of one word
     keeps_window = False  # whether the engine keeps every valid object
     scored = True  # whether rows have a score before the engine sees them
+    reads_more = True  # whether the engine reads `extra_arrays`
     family = False  # whether every query has a scoring of its own, of one form
     reads_change = False  # whether the engine puts what it keeps in order when that is read
     revalidates: Any = False  # whether rows are rejected because of earlier rows
@@ -98,7 +99,7 @@ class Adapter(Validation):
     def start(self, unit: int | None) -> None:
         """Make the engine, now that the unit of time is known."""
         if self.engine is None:
-            specs = self.specs(unit)
+            specs = self.asked = self.specs(unit)
             self.numbering.set_queries(specs)
             net, more = self.options.emit == "batch", self.engine_options()
             self.engine = self.engine_class()(specs, self.example.tuning, timed=self.timed, net=net, **more)
@@ -144,10 +145,10 @@ class Adapter(Validation):
         columns = self.output.changes(changes, push, fresh, numbered)
         if not push.more:
             self.numbering.step_times = np.empty(0, np.int64)
-        kept = np.flatnonzero(changes.alive)
         if fresh:
-            here = as_arrow(kept)
-            self.kept_columns.add(push.serial + kept, {name: column.take(here) for name, column in fresh.items()})
+            kept = np.flatnonzero(changes.alive)
+            rows = {name: column.take(as_arrow(kept)) for name, column in fresh.items()}
+            self.kept_columns.add(push.serial + kept, rows)
         if len(self.kept_columns) > self.most_columns():
             self.kept_columns.sweep(self.live_serials())
         return columns, arrived, numbered.too_late
@@ -162,30 +163,29 @@ class Adapter(Validation):
 
     def arrivals(self, push: Push, validated: Validated, numbered: Numbered) -> Arrivals:
         """The numbered rows as the engine reads them."""
-        here, numbers = numbered.here, numbered.numbers
-        if self.still:
-            now, clock = np.zeros(len(numbered.rows), np.int64), 0
-        else:
-            clocks = push.clocks if self.timed else None
-            now, clock = numbers[0, here] if clocks is None else clocks[here], push.clock
-        stamps = push.times[here] if push.times is not None and self.timed else numbers[0, here]
+        here, numbers = numbered.here, numbered.later("own")
+        clocks = push.clocks if self.timed else None
+        now = numbered.later("zeros") if self.still else numbers if clocks is None else clocks[here]
+        stamps = push.times[here] if push.times is not None and self.timed else numbers
         if self.options.inner:  # as old as the object's entry into the source's answer
             stamps = np.asarray(push.columns["id"])[numbered.rows]
         return Arrivals(
-            rows=numbered.rows,
-            groups=numbered.groups,
+            rows=numbered.later("rows"),
+            groups=numbered.later("groups"),
             keys=self.keys(validated.scored.key[here]) if self.scored else np.empty(0),
             stamps=stamps,
             now=now,
+            whole=isinstance(here, slice),
+            first=int(numbered.firsts[0]) if stamps is numbers and numbered.firsts is not None else None,
             eligible=None if validated.eligible is None else validated.eligible[here],
             serial=push.serial,
             size=push.batch.rows,
-            clock=clock,
+            clock=0 if self.still else push.clock,
             clocks=None if self.still else push.clocks,
             total=self.groups.total,
             wants_alive=bool(push.columns) or self.output.keeps_more or bool(self.reads(None)),
             more=push.more,
-            **self.extra_arrays(push, validated, numbered.rows),
+            **(self.extra_arrays(push, validated, numbered.rows) if self.reads_more else {}),
         )
 
     def more_columns(self, push: Push, validated: Validated) -> dict[str, Any]:

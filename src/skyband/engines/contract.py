@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,34 @@ NEVER = np.iinfo(np.int64).max  # objects stay until they are deleted
 #: The length of a window without end. Its clock stands still at 0: any time and this length fit into 64 bits together,
 #: and nothing is ever due.
 EVER = 2**62
+T = TypeVar("T")
+
+
+class Lazy:
+    """A field of a dataclass that is given as an array, or as a function that makes it when the field is first read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = vars(instance)[self.name]
+        if callable(found):
+            found = vars(instance)[self.name] = found()
+        return found
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
+
+
+def lazy(*names: str) -> Callable[[type[T]], type[T]]:
+    """Make these fields of a dataclass lazy."""
+
+    def decorate(class_: type[T]) -> type[T]:
+        for name in names:
+            setattr(class_, name, Lazy(name))
+        return class_
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -61,6 +89,7 @@ class Vectors:
         return Vectors(self.matrix[which], self.norms[which])
 
 
+@lazy("rows", "groups", "stamps", "now")  # where all rows of a batch arrive most engines do without some of them
 @dataclass(frozen=True)
 class Arrivals:
     """One batch, in order of arrival. Arrays have one entry per arrival of these queries."""
@@ -80,6 +109,8 @@ class Arrivals:
     vectors: Vectors | None = None  # what a family of Similar compares
     wants_alive: bool = True  # whether columns of objects are kept: then `alive` is read
     more: bool = False  # net changes can wait: the batch goes on with the next arrivals
+    whole: bool = False  # every row of the batch arrives: `rows` are 0, 1, 2, ...
+    first: int | None = None  # all are of one group, and `stamps` and `now` are first, first + 1, ...
     names: Ints | None = None  # ids as codes, where objects are deleted by them; ids or alternatives as 64-bit keys
     named: Bools | None = None  # which arrivals have such a key; None: all
     deletes: Bools | None = None  # these rows are no arrivals: they delete an id
@@ -92,6 +123,19 @@ class Arrivals:
     objects: Ints | None = None  # of groups: which object each row belongs to
     weights: Ints | None = None  # of groups over Ever(): how many rows each stands for; None: one
 
+    @property
+    def in_time(self) -> bool:
+        """Whether none is late, as it never is in count windows: `stamps` and `now` are the same."""
+        return self.first is not None or bool((self.stamps == self.now).all())
+
+    def rows_at(self, places: Ints) -> Ints:
+        """The rows of the arrivals at these places."""
+        return places if self.whole else self.rows[places]
+
+    def stamps_at(self, places: Ints) -> Ints:
+        """The stamps of the arrivals at these places."""
+        return self.stamps[places] if self.first is None else self.first + places
+
     def only(self, which: Ints | slice) -> Arrivals:
         """Some of these arrivals."""
         return replace(
@@ -101,6 +145,8 @@ class Arrivals:
             keys=self.keys[which],
             stamps=self.stamps[which],
             now=self.now[which],
+            whole=False,
+            first=None,
             eligible=None if self.eligible is None else self.eligible[which],
         )
 

@@ -70,6 +70,14 @@ def visits_of(engine: Visited, groups: Ints, now: Ints, arrivals: Arrivals) -> R
     return visits
 
 
+def visit_of_one(engine: Visited, size: int, arrivals: Arrivals) -> Records:
+    """The visit of the only group, by `size` of its arrivals."""
+    visit = np.zeros(1, VISIT)
+    visit["end"] = size
+    visit["last"] = arrivals.clock if engine.timed else arrivals.stamps_at(np.array([len(arrivals.keys) - 1]))
+    return visit
+
+
 def ordered_changes(
     engine: Grouped, out: Records, visits: Records, taken: Any, arrivals: Arrivals, alive: Bools
 ) -> Changes:
@@ -84,6 +92,26 @@ def ordered_changes(
     if len(visits) > 1 or len(engine.queries) > 1:
         out = by_step(engine, out, alone, arrivals, len(engine.queries))
     return changes_of(out, out["query"], visits["group"][out["visit"]], alive)
+
+
+def ordered_changes_of_one(engine: Grouped, out: Records, visit: Records, arrivals: Arrivals, alive: Bools) -> Changes:
+    """The same of the only group, none of whose arrivals is late."""
+    alone = out["row"] < 0
+    if engine.net:
+        out["instant"] = visit["last"]
+        out["row"] = arrivals.rows_at(np.array([len(arrivals.keys) - 1]))
+    elif alone.any():
+        instants = out["instant"][alone]
+        if engine.timed:
+            before = np.searchsorted(arrivals.now, instants) - 1
+            out["row"][alone] = np.where(before < 0, -1, arrivals.rows_at(before))
+        else:
+            first = arrivals.first
+            places = np.searchsorted(arrivals.now, instants) if first is None else instants - first
+            out["row"][alone] = arrivals.rows_at(places)
+    if len(engine.queries) > 1:
+        out = by_step(engine, out, alone, arrivals, len(engine.queries))
+    return changes_of(out, out["query"], np.zeros(len(out), np.int64), alive)
 
 
 def by_step(engine: Visited, out: Records, alone: Bools, arrivals: Arrivals, queries: int) -> Records:

@@ -8,12 +8,13 @@ returns after its objects were gone: until then they are at rest (numbers_at_res
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skyband.engines.contract import EVER, Arrivals, Spec
+from skyband.engines.contract import EVER, Arrivals, Spec, lazy
 from skyband.engines.numbers_at_rest import NumbersAtRest
 from skyband.tables.groups import Groups
 from skyband.tables.push import AT, BEGINNING, Push
@@ -22,6 +23,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
+@lazy("rows", "groups", "numbers")
 @dataclass(frozen=True)
 class Numbered:
     """The accepted rows of a batch with their numbers, before anything is changed."""
@@ -35,6 +37,28 @@ class Numbered:
     arrived: Ints  # how many, by sequence
     late: Ints  # rows dropped as too late, by sequence
     too_late: Bools  # rows of the batch that are too late for one of the queries
+    size: int  # rows that arrive
+    firsts: Ints | None = None  # of one group, all of whose rows arrive and count: the first number, by sequence
+
+    @property
+    def own(self) -> Ints:
+        """The numbers of the rows that arrive, in the first sequence."""
+        found: Ints = self.numbers[0, self.here]
+        return found
+
+    @property
+    def zeros(self) -> Ints:
+        """In place of instants, where nothing expires."""
+        return np.zeros(self.size, np.int64)
+
+    def later(self, name: str) -> Any:
+        """One of these fields, for a lazy field of another."""
+        return lambda: getattr(self, name)
+
+    def of(self, sequences: Ints, rows: Ints) -> Ints:
+        """The numbers that these rows of the batch have in these sequences."""
+        found: Ints = self.numbers[sequences, rows] if self.firsts is None else self.firsts[sequences] + rows
+        return found
 
 
 class Start(NamedTuple):
@@ -163,6 +187,7 @@ class Numbering:
             after=np.concatenate([numbered.after, numbered.after[old] - counted[:, None]]),
             arrived=np.concatenate([numbered.arrived, numbered.arrived[old] - counted]),
             late=np.concatenate([numbered.late, numbered.late[old] - (1 - counted)]),
+            firsts=None,
         )
 
     def keep(self, codes: Ints) -> None:
@@ -192,23 +217,30 @@ class Numbering:
         if late is not None:
             return self._number_but(push, accepted, codes, late)
         dropped = np.zeros(len(self.lengths), np.int64)
-        rows = np.flatnonzero(accepted)
         too_late = np.zeros(push.batch.rows, np.bool_)
         counted: list[Bools | None] = [None] * len(self.lengths)  # None: all rows
         limits = self.lengths if accept_late else [1] * len(self.lengths)
-        here: Any = slice(None) if len(rows) == push.batch.rows else rows
+        whole = bool(accepted.all())
+        rows = np.empty(0, np.int64) if whole else np.flatnonzero(accepted)
+        here: Any = slice(None) if whole else rows
         if self.timed and min(limits) < EVER:
             assert push.times is not None and push.clocks is not None
-            ages = push.clocks[here] - push.times[here]
+            in_order = push.clocks is push.times  # then none is late
+            ages = np.empty(0, np.int64) if in_order else push.clocks[here] - push.times[here]
             if ages.max(initial=0) >= min(limits):
+                rows = np.arange(len(accepted)) if whole else rows
                 timely = ages < max(limits)
                 counted = [(ages < limit)[timely] for limit in limits]
                 too_late[rows[ages >= min(limits)]] = True
                 dropped += [int((ages >= limit).sum()) for limit in limits]
                 rows = rows[timely]
-                here = slice(None) if len(rows) == push.batch.rows else rows
+                whole = len(rows) == push.batch.rows
+                here = slice(None) if whole else rows
         if push.deletes is not None:
             counted = [~push.deletes[here]]
+        if whole and not self.groups.names and all(which is None or which.all() for which in counted):
+            return self._number_all(push.batch.rows, dropped, too_late)
+        rows = np.arange(push.batch.rows) if whole else rows
         groups, before = codes[here], self.next()
         after = before.copy()
         each = [_number(groups, after[sequence], which) for sequence, which in enumerate(counted)]
@@ -218,7 +250,17 @@ class Numbering:
             numbers = np.empty((len(self.lengths), push.batch.rows), np.int64)
             numbers[:, here] = each
         arrived = np.array([len(rows) if which is None else np.count_nonzero(which) for which in counted], np.int64)
-        return Numbered(rows, here, groups, numbers, before, after, arrived, dropped, too_late)
+        return Numbered(rows, here, groups, numbers, before, after, arrived, dropped, too_late, len(rows))
+
+    def _number_all(self, size: int, dropped: Ints, too_late: Bools) -> Numbered:
+        """Number all rows of a batch, of one group: they have arrays of their own only where these are read."""
+        before = self.next()
+        firsts, here = before[:, 0], slice(None)
+        rows: Any = partial(np.arange, size)
+        groups: Any = partial(np.zeros, size, np.int64)
+        numbers: Any = partial(_numbers_from, firsts, size)
+        arrived = np.full(len(firsts), size)
+        return Numbered(rows, here, groups, numbers, before, before + size, arrived, dropped, too_late, size, firsts)
 
     def _number_but(self, push: Push, accepted: Bools, codes: Ints, late: Bools) -> Numbered:
         """Number the accepted rows but these."""
@@ -228,7 +270,7 @@ class Numbering:
         numbers, after = np.empty((1, push.batch.rows), np.int64), before.copy()
         numbers[0, here] = _number(groups, after[0], None)
         counts = np.array([len(rows)]), np.array([int((late & accepted).sum())])
-        return Numbered(rows, here, groups, numbers, before, after, *counts, late & accepted)
+        return Numbered(rows, here, groups, numbers, before, after, *counts, late & accepted, len(rows))
 
     def take(self, push: Push, numbered: Numbered) -> Bools:
         """Take the numbers that were given; returns which rows of the batch have arrived."""
@@ -237,7 +279,7 @@ class Numbering:
         here = numbered.here
         arriving = slice(None) if push.deletes is None else ~push.deletes[here]
         arrived = np.zeros(push.batch.rows, np.bool_)
-        if len(numbered.rows) == len(arrived) and push.deletes is None:
+        if numbered.size == len(arrived) and push.deletes is None:
             arrived[:] = True
         else:
             arrived[numbered.rows[arriving]] = True
@@ -246,8 +288,11 @@ class Numbering:
             self.last_times[numbered.groups] = push.clocks[here]
         elif push.times is not None and self.dated:
             self.last_times = wider(self.last_times, self.groups.total, BEGINNING)
-            self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
-        if push.over and len(numbered.rows):  # over answers: the source's numbers and times
+            if numbered.firsts is None:
+                self.last_times[numbered.groups[arriving]] = push.times[here][arriving]
+            elif numbered.size:
+                self.last_times[0] = push.times[-1]
+        if push.over and numbered.size:  # over answers: the source's numbers and times
             self.counts[:, numbered.groups] = np.asarray(push.batch.array(AT))[here] + 1
             if push.times is not None:
                 self.last_times[numbered.groups] = push.times[here]
@@ -280,8 +325,20 @@ def instants(rows: Ints, arrivals: Arrivals, clocks: Ints | None, clock: int, em
     clocks: of time windows, after each row of the batch; net changes are at the clock after it.
     """
     if clocks is None:  # the number of the row
-        return np.append(arrivals.stamps, -1)[np.where(rows < 0, -1, np.searchsorted(arrivals.rows, rows))]
+        found = np.full(len(rows), -1)
+        there = np.flatnonzero(rows >= 0)
+        found[there] = arrivals.stamps_at(
+            rows[there] if arrivals.whole else np.searchsorted(arrivals.rows, rows[there])
+        )
+        return found
     return np.full(len(rows), clock) if emit == "batch" else np.append(clocks, clock)[rows]
+
+
+def _numbers_from(firsts: Ints, size: int) -> Ints:
+    """Numbers that go on from these, by sequence."""
+    if len(firsts) == 1:
+        return np.arange(firsts[0], firsts[0] + size)[None, :]
+    return firsts[:, None] + np.arange(size)
 
 
 def wider(counts: Ints, total: int, fill: int = 0) -> Ints:

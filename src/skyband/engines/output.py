@@ -85,7 +85,7 @@ class Output:
             at = self._own_numbers(at, changes.query)
         elif numbering.timed or self.deletable or (changes.row < 0).any():
             at, arrived = numbered.before[sequences, changes.group] - 1, changes.row >= 0
-            at[arrived] = numbered.numbers[sequences[arrived], changes.row[arrived]]
+            at[arrived] = numbered.of(sequences[arrived], changes.row[arrived])
         when = changes.instant
         if not numbering.timed and push.times is not None:
             when, arrived = numbering.last_times[changes.group], changes.row >= 0

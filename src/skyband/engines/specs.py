@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from skyband.engines.contract import EVER, NEVER, Spec
-from skyband.query.kinds import Query
+from skyband.query.kinds import Query, TopK
 from skyband.query.tuning import Tuning
 from skyband.query.windows import Ever, Last, Session
 
@@ -22,6 +22,8 @@ def length_of(query: Query, unit: int | None) -> int:
 
 def spec_of(query: Query, unit: int | None) -> Spec:
     """The query as engines see it."""
+    if isinstance(query, TopK):
+        return Spec(query.most, length_of(query, unit))
     threshold, semantics = getattr(query, "threshold", None), getattr(query, "semantics", None)
     k = getattr(query, "most", getattr(query, "k", 0))
     return Spec(k, length_of(query, unit), threshold, semantics)

@@ -67,7 +67,7 @@ def note_columns(state: State, query: Query) -> None:
 def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
     """The names of queries that can be a family: of at least two adapters, and those of BLOCK over a few columns."""
     found: list[list[str]] = []
-    for names in alike(adapters, lambda adapter: family_key(cast(TopK, adapter.example)), 2):
+    for names in alike(adapters, lambda adapter: family_key(cast(TopK, adapter.example), adapter.algorithm), 2):
         if adapters[names[0]].algorithm != BLOCK:
             names = [name for name in names if len(adapters[name].queries) == 1]
         if len({adapters[name] for name in names}) < 2:  # they share one skyband
@@ -114,6 +114,7 @@ def alike(adapters: Mapping[str, Adapter], key: Callable[[Adapter], Any], least:
     found: dict[Any, list[str]] = {}
     for name, adapter in adapters.items():
         if (known := key(adapter)) is not None:
-            numbers = (adapter.numbering.counts.tobytes(), adapter.numbering.at_rest.fingerprint())
+            rest = adapter.numbering.at_rest
+            numbers = (adapter.numbering.counts.tobytes(), rest.fingerprint() if len(rest) else ())
             found.setdefault((owner_of(name), known, adapter.groups.names, numbers), []).append(name)
     return [names for names in found.values() if len(names) >= least]

@@ -196,18 +196,18 @@ class Loop:
 
     def _take(self, push: Push, examined: Examined) -> list[Columns]:
         codes = examined.codes
-        pieces, arrived, late = [], np.zeros(push.batch.rows, np.bool_), np.zeros(push.batch.rows, np.bool_)
+        pieces, arrived, late = [], [], []
         for adapter, one in zip(examined.standing, examined.validated, strict=True):
             piece, arriving, too_late = adapter.take(push, one, codes[id(adapter.groups)])
             pieces.append(piece)
-            arrived |= arriving
-            late |= too_late
+            arrived.append(arriving)
+            late.append(too_late)
             if self.state.subscriptions:
                 self.queries.subscribed.count(adapter, arriving, too_late)
             self.state.count(adapter.new_rejections())
         self.queries.subscribed.counted()
-        self.state.counters["arrivals"] += int(arrived.sum())
-        self.state.counters["late"] += int(late.sum())
+        self.state.counters["arrivals"] += int(np.count_nonzero(any_of(arrived, push.batch.rows)))
+        self.state.counters["late"] += int(np.count_nonzero(any_of(late, push.batch.rows)))
         if push.deletes is not None:
             self._count_unknown_ids(examined.standing)
         return pieces

@@ -216,6 +216,15 @@ class Batch:
             )
         return operand
 
+    def extremes(self, name: str) -> tuple[float, float]:
+        """The least and the largest of the column's numbers; NaN both, if one is null or NaN."""
+        what = ("extremes", name)
+        if what not in self.memo:
+            values = self.numbers(name).values
+            self.memo[what] = (float(values.min(initial=np.inf)), float(values.max(initial=-np.inf)))
+        found: tuple[float, float] = self.memo[what]
+        return found
+
     def vectors(self, name: str, d: int) -> Vectors:
         """The column as vectors with d components."""
         what = ("vectors", name, d)

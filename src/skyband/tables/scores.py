@@ -75,7 +75,8 @@ def score(batch: Batch, by: By) -> Scored:
     key = scoring.keys(batch) if scoring.function is None else call(scoring.function, batch)
     scored = Scored(key)
     reject_beyond(scored, batch, columns)
-    scored.reject_missing(np.isnan(key), batch, scoring)
+    if np.isnan(key.min(initial=0)):  # as it is where one is NaN
+        scored.reject_missing(np.isnan(key), batch, scoring)
     return scored
 
 

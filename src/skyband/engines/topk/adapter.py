@@ -47,6 +47,7 @@ class TopKAdapter(Adapter):
         super().__init__(query, groups, options, start)
         self.family = family
         self.scored = not family
+        self.reads_more = family
         self.reading = bool(reading)  # whether queries are readers of one run; None: their number decides
         if self.algorithm == BLOCK and not family and reading is not False:
             self.most = MOST  # type: ignore[misc]

@@ -18,7 +18,7 @@ from skyband.engines.grouped import changes_of, ordered_changes, rebuild, slices
 from skyband.engines.invariants import FAR, are_counts, require
 from skyband.engines.topk.invariants import check_counters, check_runs
 from skyband.engines.topk.kernels.answers import read_answers, refit_skybands
-from skyband.engines.topk.kernels.lookahead import mark_hopeless
+from skyband.engines.topk.kernels.lookahead import find_hopeful, mark_hopeless
 from skyband.engines.topk.kernels.state import Report, Skybands
 from skyband.engines.topk.kernels.strict import take_skybands
 from skyband.kernels.records import (
@@ -94,15 +94,14 @@ class SkybandEngine:
     def needed(arrivals: Arrivals, specs: tuple[Spec, ...], *, net: bool) -> Bools:
         K, reach = max(spec.k for spec in specs), min(spec.length for spec in specs)
         needed = np.zeros(len(arrivals.rows), np.bool_)
-        places = np.arange(len(needed))
-        if arrivals.total == 1:
-            places = hopeful(arrivals, K, reach)
-            arrivals = arrivals.only(places)
+        if arrivals.total == 1 and arrivals.in_time:
+            needed[hopeful_of_one(arrivals, K, reach, net)] = True
+            return needed
         order, taken = grouped(arrivals)
         visits = slices_of(arrivals.groups[order] if len(order) else arrivals.groups)
         hopeless = np.zeros(len(taken), np.bool_)
         mark_hopeless(taken, visits, K, reach, net, hopeless)
-        needed[places[order[~hopeless]] if len(order) else places[~hopeless]] = True
+        needed[order[~hopeless] if len(order) else ~hopeless] = True
         return needed
 
     def take(self, arrivals: Arrivals) -> Changes:
@@ -264,6 +263,16 @@ class SkybandEngine:
         check_runs(self, now)
         if deep:
             check_counters(self)
+
+
+def hopeful_of_one(arrivals: Arrivals, K: int, reach: int, net: bool) -> Ints:
+    """Which arrivals of the only group, none of which is late, cannot be left out, by the look-ahead."""
+    if arrivals.eligible is None:
+        now = arrivals.now if arrivals.first is None else np.empty(0, np.int64)
+        return find_hopeful(arrivals.keys, now, K, reach, net)
+    here = np.flatnonzero(arrivals.eligible)
+    found: Ints = here[find_hopeful(arrivals.keys[here], arrivals.stamps_at(here), K, reach, net)]
+    return found
 
 
 def hopeful(arrivals: Arrivals, K: int, reach: int) -> Ints:

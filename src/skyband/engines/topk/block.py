@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skyband.engines.contract import Bools
-from skyband.engines.topk.base import Records, SkybandEngine, thin
+from skyband.engines.contract import Arrivals, Bools, Changes
+from skyband.engines.grouped import ordered_changes_of_one, visit_of_one
+from skyband.engines.topk.base import Records, SkybandEngine, hopeful_of_one, thin
 from skyband.engines.topk.kernels.lookahead import mark_hopeless
+from skyband.kernels.records import ARRIVAL
 
 
 class BLOCK(SkybandEngine):
@@ -21,8 +23,25 @@ class BLOCK(SkybandEngine):
 
     name = "BLOCK"
 
+    def take(self, arrivals: Arrivals) -> Changes:
+        if arrivals.total > 1 or not len(arrivals.keys) or not arrivals.in_time:
+            return super().take(arrivals)
+        self._grow(1)  # one group: only what stays is laid out
+        chosen = hopeful_of_one(arrivals, *self._limits, self.net)
+        taken = np.empty(len(chosen), ARRIVAL)
+        taken["key"], taken["row"] = arrivals.keys[chosen], arrivals.rows_at(chosen)
+        taken["stamp"] = taken["now"] = arrivals.stamps_at(chosen)
+        visit, alive = visit_of_one(self, len(taken), arrivals), np.zeros(arrivals.size, np.bool_)
+        out = self._take(taken, visit, alive, arrivals.serial, arrivals.more, net=self.net)
+        out = self._due_now(out[: self.tally[1]], visit, arrivals.more)
+        return ordered_changes_of_one(self, out, visit, arrivals, alive)
+
     def _feed(self, chosen: Records, slices: Records, alive: Bools, serial: int, more: bool) -> Records:
         hopeless = np.zeros(len(chosen), np.bool_)
-        K, reach = int(self.queries["k"].max()), int(self.queries["length"].min())
-        mark_hopeless(chosen, slices, K, reach, self.net, hopeless)
+        mark_hopeless(chosen, slices, *self._limits, self.net, hopeless)
         return super()._feed(*thin(chosen, slices, ~hopeless), alive, serial, more)
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        """The K of the skyband, and the shortest window."""
+        return int(self.queries["k"].max()), int(self.queries["length"].min())

@@ -67,11 +67,8 @@ class EverEngine:
 
     def take(self, arrivals: Arrivals) -> Changes:
         self._grow(arrivals.total)
-        here: Any = slice(None) if arrivals.eligible is None else np.flatnonzero(arrivals.eligible)
-        groups = np.empty(0, np.int64) if arrivals.total == 1 else arrivals.groups[here]
-        arriving = Arriving(arrivals.keys[here], arrivals.stamps[here], groups, arrivals.rows[here])
         alive = np.zeros(arrivals.size, np.bool_)
-        out = self._feed(arriving, self._report(alive, arrivals.serial, more=arrivals.more))
+        out = self._feed(arriving(arrivals), self._report(alive, arrivals.serial, more=arrivals.more))
         if self.net:
             out, self.held = np.concatenate([self.held, out]), self.held[:0]
             if arrivals.more:
@@ -87,7 +84,10 @@ class EverEngine:
     def _end_batch(self, out: Records, arrivals: Arrivals) -> None:
         """Net changes are of the last arrival of their group in this batch, or of none."""
         last = np.full(len(self.groups), -1)
-        last[arrivals.groups] = arrivals.rows
+        if arrivals.total > 1:
+            last[arrivals.groups] = arrivals.rows
+        elif len(arrivals.keys):
+            last[0] = arrivals.rows_at(np.array([len(arrivals.keys) - 1]))[0]
         out["row"] = last[out["visit"]]
 
     def _report(self, alive: Bools, serial: int, *, more: bool) -> Report:
@@ -223,6 +223,18 @@ class EverEngine:
     def _check_runs(self, run: Records, sizes: Ints) -> None:
         """What else holds for the runs of an engine."""
         raise NotImplementedError
+
+
+def arriving(arrivals: Arrivals) -> Arriving:
+    """The eligible arrivals as kernels see them; what follows from their places is left empty."""
+    none, first = np.empty(0, np.int64), arrivals.first or 0
+    if arrivals.eligible is None:
+        stamps = none if arrivals.first is not None else arrivals.stamps
+        groups = none if arrivals.total == 1 else arrivals.groups
+        return Arriving(arrivals.keys, stamps, groups, none if arrivals.whole else arrivals.rows, first)
+    here = np.flatnonzero(arrivals.eligible)
+    groups = none if arrivals.total == 1 else arrivals.groups[here]
+    return Arriving(arrivals.keys[here], arrivals.stamps_at(here), groups, arrivals.rows_at(here), first)
 
 
 def places_of(sizes: Ints) -> Ints:

@@ -74,9 +74,9 @@ def wild_rows(batch: Batch, plain: Scoring) -> Bools:
     """The rows with numbers for which something may overflow."""
     limit, wild = form_of(plain).limit, np.zeros(batch.rows, np.bool_)
     for name in plain.columns if batch.rows else ():
-        column = batch.numbers(name).values
-        if not max(column.max(), -column.min()) <= limit:  # NaN too
-            wild |= np.abs(column) > limit
+        least, largest = batch.extremes(name)
+        if not max(largest, -least) <= limit:  # NaN too
+            wild |= np.abs(batch.numbers(name).values) > limit
     return wild
 
 

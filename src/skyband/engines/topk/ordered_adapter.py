@@ -55,6 +55,7 @@ class OrderedAdapter(SessionRows, IdCodes, TopKAdapter):
         keyed: bool = False,
     ) -> None:
         super().__init__(query, groups, options, start)
+        self.reads_more = True
         self.algorithm = algorithm or self.algorithm
         self.ranks = self.algorithm == "SORTED"
         self.most = 1 if self.ranks else Adapter.most  # type: ignore[misc]

@@ -92,6 +92,7 @@ class RecentArrivals:
         if self.end + size > len(self.stamps):
             live, old_room, here = self.end - begin, len(self.stamps), slice(begin, self.end)
             room = live + size + max(more, size) if live + size > old_room // 2 else old_room
+            room = old_room if room <= old_room <= 2 * room else room  # new pages cost more than the copy
             for name in ("data", "by_cell", "stamps", "now", "serials", "places"):
                 old: Records = getattr(self, name)
                 new = old if room == old_room else np.empty((*old.shape[:-1], room), old.dtype)
@@ -153,14 +154,17 @@ class RecentArrivals:
             cells = self.grid.side**self.shape.attributes
             due = np.flatnonzero((segments["end"] - segments["begin"] >= min(cells, long)) & (segments["cells"] < 0))
             due = due[due >= first]
-            rows = np.setdiff1d(np.arange(len(segments)), segments["cells"], assume_unique=False)[: len(due)]
+            free = np.ones(len(segments), np.bool_)
+            free[segments["cells"][(segments["cells"] >= 0) & (segments["cells"] < len(segments))]] = False
+            rows = np.flatnonzero(free)[: len(due)]
             segments["cells"][due] = rows
             if len(rows) and rows.max() >= len(self.starts):
                 more = np.empty((int(rows.max()) + 1 - len(self.starts), cells + 1), np.int32)
                 self.starts = np.concatenate([self.starts, more])
             if len(due):
                 only = segments.copy()
-                only["cells"][np.setdiff1d(np.arange(len(segments)), due)] = -1
+                only["cells"] = -1
+                only["cells"][due] = rows
                 longest = int((segments["end"] - segments["begin"])[due].max())
                 sort_segments(self.history(only), self.grid, first, np.empty(longest))
         return segments

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skyband.engines.contract import Scorings
 from skyband.engines.registry import row_of
+from skyband.query.algorithms import algorithm
 from skyband.query.expressions import number_columns, parse, ranges
 from skyband.query.kinds import Above, TopK
 from skyband.query.scoring import Scoring, Similar, Typed, scoring_of
@@ -30,9 +31,9 @@ MOST_ATTRIBUTES = 64  # of a family of BLOCK
 BLOCK = "BLOCK"
 
 
-def family_key(query: TopK) -> tuple[Any, ...] | None:
-    """The key that is equal for queries of one family; None: of no family."""
-    row = row_of(query)
+def family_key(query: TopK, name: str | None = None) -> tuple[Any, ...] | None:
+    """The key that is equal for queries of one family; None: of no family. name: of the algorithm, where known."""
+    row = row_of(query) if name is None else algorithm(query.kind, name)
     if row.name != BLOCK:
         return _uniform_key(query)
     by, plain = scoring_of(query.by), plain_scoring(query.by, most=MOST_ATTRIBUTES)

@@ -25,7 +25,7 @@ from skyband.engines.topk.slot_arrivals import box_values, is_name, is_whole, jo
 from skyband.engines.topk.slot_columns import Shape, SlotColumns
 from skyband.query.kinds import Query, TopK
 from skyband.query.options import Options
-from skyband.query.scoring import Scoring
+from skyband.query.scoring import Scoring, scoring_of
 from skyband.tables.groups import Groups
 from skyband.tables.input import Batch
 from skyband.tables.push import Push
@@ -71,7 +71,7 @@ class SlotsAdapter(TopKAdapter):
         self.attributes = self.attributes or (*self.columns, *others)
         boxed = any(boxes) or len(self.attributes) > len(self.columns)
         self.slots = {name: i for i, name in enumerate(self.queries)}
-        return {"shape": self.shape(boxed=boxed), "columns": self.slot_columns(queries, list(self._specs), boxed=boxed)}
+        return {"shape": self.shape(boxed=boxed), "columns": self.slot_columns(queries, list(self.asked), boxed=boxed)}
 
     def plain_of(self, query: TopK) -> Scoring:
         """The scoring as kernels compute it."""
@@ -86,7 +86,7 @@ class SlotsAdapter(TopKAdapter):
 
     def points(self, queries: list[TopK]) -> tuple[Floats, Floats]:
         """The numbers of scorings, and their weights, a row for each."""
-        forms = [form_of(self.plain_of(query)) for query in queries]
+        forms = [form_of(scoring_of(query.by).plain) for query in queries]
         weights = np.array([form.weights for form in forms]).reshape(len(forms), -1)
         return np.array([form.point for form in forms]), weights
 
@@ -99,7 +99,6 @@ class SlotsAdapter(TopKAdapter):
 
     def start(self, unit: int | None) -> None:
         if self.engine is None:
-            self._specs = self.specs(unit)
             super().start(unit)
             if not self.timed:
                 self.numbering.offsets = np.zeros(len(self.queries), np.int64)
@@ -221,7 +220,7 @@ class SlotsAdapter(TopKAdapter):
             columns, plain = [batch.numbers(name).values for name in self.columns], self.plain_of(self.example)
             known = cache["slots", self.columns] = Scored(columns[0])
             reject_beyond(known, batch, self.columns)
-            if any(len(column) and np.isnan(column.max()) for column in columns):
+            if any(np.isnan(batch.extremes(name)[0]) for name in self.columns):
                 known.reject_missing(np.logical_or.reduce([np.isnan(column) for column in columns]), batch, plain)
         return Scored(known.key, dict(known.rejected))
 

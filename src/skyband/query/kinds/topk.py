@@ -187,7 +187,10 @@ class TopK(Query):
 
     @property
     def descending(self) -> bool:
-        return isinstance(self.by, tuple) or self.directions[0]
+        if isinstance(self.by, tuple):
+            return True
+        given = self.largest[0] if isinstance(self.largest, tuple) else self.largest
+        return not scoring_of(self.by).smallest_first if given is None else given
 
     @property
     def needs_id(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -124,7 +125,7 @@ class Nearest(Scoring):
     def score(self, key: Floats) -> Floats:
         return np.sqrt(key) if self.metric == "euclidean" else key
 
-    @property
+    @cached_property
     def form(self) -> KernelForm:
         return KernelForm(_CODES[self.metric], tuple(at for _, at in self.terms), self.factors or ())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 from skyband.query.scoring.base import EVERYTHING, Box, Columns, Floats, Weighted
 from skyband.query.scoring.forms import PRODUCT, TAME, KernelForm
@@ -33,7 +34,7 @@ class Product(Weighted):
             key = key * (weight + columns[name])
         return key
 
-    @property
+    @cached_property
     def form(self) -> KernelForm:
         return KernelForm(PRODUCT, self.numbers, limit=TAME ** (1 / 2))  # six factors stay finite
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from skyband.query.scoring.base import EVERYTHING, Box, Columns, Floats, Weighted, interval, scaled, squared, total
 from skyband.query.scoring.forms import QUADRATIC, KernelForm
 
@@ -27,7 +29,7 @@ class Quadratic(Weighted):
     def key(self, columns: Columns) -> Floats:
         return total([weight * (columns[name] * columns[name]) for name, weight in self.terms])
 
-    @property
+    @cached_property
     def form(self) -> KernelForm:
         return KernelForm(QUADRATIC, self.numbers)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skyband.engines.topk.kernels.changes import begin_batch, drop, end_batch, leave, write
-from skyband.engines.topk.kernels.lookahead import put_best
+from skyband.engines.topk.kernels.lookahead import put_best, skip_below
 from skyband.engines.topk.kernels.state import Report, with_capacity
 from skyband.engines.topk.kernels.strict import insert
 from skyband.kernels.compile import close, kernel, part, uncounted
@@ -41,9 +41,10 @@ class Arriving(NamedTuple):
     """Arrivals in order; those that are not eligible are left out already."""
 
     keys: Floats
-    stamps: Ints
+    stamps: Ints  # empty: first, first + 1, ...
     groups: Ints  # empty: all are of group 0
-    rows: Ints
+    rows: Ints  # empty: 0, 1, ...
+    first: int
 
 
 @kernel
@@ -54,9 +55,7 @@ def take_best(runs: Runs, report: Report, arriving: Arriving, K: int) -> tuple[R
     n, i, one = len(keys), 0, len(arriving.groups) == 0
     while i < n:
         if one:
-            floor = floors[0]
-            while i < n and keys[i] < floor:
-                i += 1
+            i = skip_below(keys, i, n, floors[0])
             if i == n:
                 break
         g = 0 if one else arriving.groups[i]
@@ -84,9 +83,9 @@ def take_above(runs: Runs, report: Report, arriving: Arriving) -> tuple[Records,
             runs = with_place(runs, g)
         if report.tally[1] + Q > len(report.changes):
             report = with_capacity(report, Q)
-        group, row = runs.groups[g], arriving.rows[i]
+        group, row = runs.groups[g], row_of(arriving, i)
         place, group["size"] = group["head"] + group["size"], group["size"] + 1
-        set_object(runs.objects, place, keys[i], arriving.stamps[i], report.serial + row)
+        set_object(runs.objects, place, keys[i], stamp_of(arriving, i), report.serial + row)
         report.alive[row] = True
         set_step(report, arriving, i, g)
         for q in range(Q):
@@ -114,7 +113,7 @@ def end_batches(runs: Runs, report: Report, opened: Ints) -> Records:
 def put(runs: Runs, report: Report, arriving: Arriving, i: int, g: int, K: int) -> None:
     """Put arrival i into its group's run, unless K rank above it. A run that is full loses its last."""
     objects, groups, bounds = runs.objects, runs.groups, runs.bounds
-    key, stamp = arriving.keys[i], arriving.stamps[i]
+    key, stamp, row = arriving.keys[i], stamp_of(arriving, i), row_of(arriving, i)
     head, size = groups[g]["head"], groups[g]["size"]
     low, high = 0, size  # its rank: below all that are better, above its ties unless they are of a later time
     while low < high:
@@ -137,14 +136,14 @@ def put(runs: Runs, report: Report, arriving: Arriving, i: int, g: int, K: int) 
             if size >= bounds[q]:
                 leave(objects, head + np.int64(bounds[q]) - 1, q, report)
             if not report.net:
-                mark_change(report, key, stamp, arriving.rows[i], q)
+                mark_change(report, key, stamp, row, q)
     if size == K:
         drop(objects, head + size - 1, report)
         size -= 1
-    head = insert(objects, head, low, size, key, stamp, report.serial + arriving.rows[i], 0)
+    head = insert(objects, head, low, size, key, stamp, report.serial + row, 0)
     objects[head + low]["inside"] = entered
     objects[head + low]["shown"] = np.uint32(0) if report.net else entered
-    report.alive[arriving.rows[i]] = True
+    report.alive[row] = True
     groups[g]["head"], groups[g]["size"] = head, size + 1
     if size + 1 == K:
         runs.floors[g] = objects[head + size]["key"]
@@ -166,7 +165,18 @@ def mark_change(report: Report, key: float, stamp: int, row: int, q: int) -> Non
 @close
 def set_step(report: Report, arriving: Arriving, i: int, g: int) -> None:
     report.step[0]["visit"] = g
-    report.step[0]["row"] = arriving.rows[i]
+    report.step[0]["row"] = row_of(arriving, i)
+
+
+@close
+def row_of(arriving: Arriving, i: int) -> int:
+    """The row of the batch that arrival i is."""
+    return int(arriving.rows[i]) if len(arriving.rows) else i
+
+
+@close
+def stamp_of(arriving: Arriving, i: int) -> int:
+    return int(arriving.stamps[i]) if len(arriving.stamps) else arriving.first + i
 
 
 @close
