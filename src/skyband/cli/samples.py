@@ -184,6 +184,7 @@ def parts() -> None:
             play(sb.TopKIncomplete(3, parts=PARTS, window=window, algorithm=algorithm), id="often")
     for window in STREAMS:
         play(sb.TopKIncomplete(3, parts=PARTS, window=window, repeat="sum", at_most=2), id="id")
+    play(sb.TopKIncomplete(3, parts=PARTS, window=sb.Ever()), id="id")
     for repeat in (None, "last"):
         play(sb.TopKIncomplete(3, parts="*", window=COUNTED, repeat=repeat), id="id")
     for emit in EMITS:
@@ -211,7 +212,6 @@ def endless() -> None:
         for per in (None, EACH):
             play([sb.TopK(k, by="x", window=sb.Ever(), per=per) for k in (3, 2)], emit=emit)
             play(sb.Above(0.05, by="x", window=sb.Ever(), per=per), emit=emit)
-    play(sb.TopKIncomplete(3, parts=PARTS, window=sb.Ever()), id="id")
     loop = Loop.of(sb.TopK(2, by="x", window=sb.Ever()), time="t")  # as a mapper on Spark asks
     examined = examine(loop.state, Batch(to_table(DATA)))
     (adapter,), (validated,) = examined.standing, examined.validated
@@ -280,8 +280,8 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         vectors,
         lambda: both("PA", "ADAPTIVE", windows=STREAMS[:1]),
         lambda: families("PA"),
-        pairs,
         doubts,
+        endless,
         orders,
     ],
     [
@@ -292,8 +292,8 @@ TASKS: tuple[list[Callable[[], None]], list[Callable[[], None]]] = (
         lambda: grids("TSL"),
         above,
         kept,
+        pairs,
         parts,
-        endless,
         groups,
     ],
 )
