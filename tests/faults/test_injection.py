@@ -1,8 +1,8 @@
 """Faults injected into calls: after any of them a Monitor is as if the call had not been made, or says it is broken.
 
 Every Python line of a call fails once (an interrupt or a want of memory), every allocation of Python's, and the address
-space ends at many places of a larger push. `make test` tries a sample, SKYBAND_FUZZ=20 (`make faults`) all of them (of
-allocations one in a hundred).
+space ends at many places of a larger push. `make test` tries a sample, SKYBAND_FUZZ=10 each line at the first and the
+last time that it is run, SKYBAND_FUZZ=20 (`make faults`) every time (of allocations one in a hundred).
 """
 
 from __future__ import annotations
@@ -40,11 +40,22 @@ CALLS = [name for name in os.environ.get("SKYBAND_CALLS", "").split(",") if name
 
 @dataclass
 class Fault:
-    """Raise an error at one line of skyband's, counted from the begin; at 0 none, which counts the lines."""
+    """Raise an error at one line of skyband's, counted from the begin; at 0 none, which notes the lines."""
 
     at: int
     error: type[BaseException]
     lines: int = field(default=0, init=False)
+    places: list[tuple[str, int]] = field(default_factory=list, init=False)
+
+    def chosen(self, most: int) -> list[int]:
+        """The lines at which to raise: a sample of about so many, the first and last time of each, or all."""
+        if ALL:
+            return list(range(1, self.lines + 1))
+        if FUZZ < 10:
+            return list(range(1, self.lines + 1, max(1, self.lines // most)))
+        last = {place: at for at, place in enumerate(self.places, 1)}
+        first = {place: at for at, place in reversed(list(enumerate(self.places, 1)))}
+        return sorted({*first.values(), *last.values()})
 
     def __enter__(self) -> Fault:
         self.before = sys.gettrace()
@@ -61,6 +72,8 @@ class Fault:
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             self.lines += 1
+            if not self.at:
+                self.places.append((frame.f_code.co_filename, frame.f_lineno))
             if self.lines == self.at:
                 raise self.error(f"injected at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
         return self._line
@@ -111,10 +124,9 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
         whole = sb.Monitor.restore(before)
         with Fault(0, MemoryError) as fault:
             call(whole)
-        after, lines = whole.snapshot(), fault.lines
-        assert lines > 10, name
-        step = 1 if ALL else max(1, lines // PLACES)
-        for at in range(1, lines + 1, step):
+        after = whole.snapshot()
+        assert fault.lines > 10, name
+        for at in fault.chosen(PLACES):
             monitor = sb.Monitor.restore(before)
             error = (MemoryError, KeyboardInterrupt)[at % 2]
             try:
@@ -138,7 +150,7 @@ def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
     with Fault(0, MemoryError) as fault:
         whole.push(rows(0, 40))
     after = whole.snapshot()
-    for at in range(1, fault.lines + 1, 1 if ALL else max(1, fault.lines // (2 * PLACES))):
+    for at in fault.chosen(2 * PLACES):
         monitor, error = sb.Monitor.restore(before), (MemoryError, KeyboardInterrupt)[at % 2]
         try:
             with Fault(at, error):
