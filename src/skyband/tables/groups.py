@@ -50,8 +50,9 @@ class _Coder:
         if 2 * most > len(self.table):
             from skyband.kernels.routing import reindex
 
-            self.table = np.full(1 << (2 * most - 1).bit_length(), -1, np.int64)
-            reindex(self.table, self.keys, self.state)
+            table = np.full(1 << (2 * most - 1).bit_length(), -1, np.int64)
+            reindex(table, self.keys, self.state)
+            self.table = table  # at the end: an interrupt before leaves the one in which all is found
 
     def __len__(self) -> int:
         return int(self.state[0])
