@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skyband.engines.incomplete import register as module
+from skyband.engines.incomplete.kernels.register import undo
 from skyband.engines.incomplete.register import Register
 
 
@@ -25,7 +26,7 @@ def validate(register: Register, names: list[int]) -> Any:
 @pytest.mark.parametrize("late", [False, True])
 def test_what_fails_to_be_forgotten_is_forgotten_later(rows: int, late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lines stayed linked to themselves: the next batch could be searched for ever."""
-    register, kernel = Register(10_000, timed=False), module.undo
+    register = Register(10_000, timed=False)
     validate(register, list(range(20)))
     register.keep()
     heads = register.log.heads.copy()
@@ -34,7 +35,7 @@ def test_what_fails_to_be_forgotten_is_forgotten_later(rows: int, late: bool, mo
     def fail(*args: Any) -> None:
         """Before it has begun, or after its end."""
         if late:
-            kernel(*args)
+            undo(*args)
         raise MemoryError
 
     with monkeypatch.context() as patch:
