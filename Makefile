@@ -80,7 +80,7 @@ spark-versions: .venv/ready pack ## the core of the Spark tests with PySpark 4.1
 faults: .venv/ready ## break what can break, 50 rounds of each (three hours), and count what was lost
 	@mkdir -p out && rm -f out/faults.jsonl
 	@SKYBAND_LEDGER=$(CURDIR)/out/faults.jsonl SKYBAND_ROUNDS=$${SKYBAND_ROUNDS:-50} SKYBAND_FUZZ=20 \
-		$(BIN)/python -m pytest -q -n 0 tests/faults tests/dashboard/test_fuzz.py tests/spark/test_rounds.py tests/spark/test_start_rounds.py \
+		$(BIN)/python -m pytest -q -n 0 tests/faults tests/monitor/test_threads.py tests/dashboard/test_fuzz.py tests/spark/test_rounds.py tests/spark/test_start_rounds.py \
 		tests/spark/test_disks.py
 	@PYTHONPATH=tests $(BIN)/python -m faults.ledger out/faults.jsonl
 

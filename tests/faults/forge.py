@@ -6,13 +6,15 @@
 A *scene* is a right snapshot of one kind, algorithm and window. Forgery i of a scene is made from (scene, seed, i)
 alone, so that a crash is repeated by its number. The child says which forgery it begins; the parent counts one that
 ends the child (a crash), takes too long (a hang), needs too much memory or raises anything but a skyband error, and
-goes on with the next.
+goes on with the next. A forgery whose bytes the child has had already is not tried again, and counted apart. With
+SKYBAND_LEDGER the counts go into that file, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import hashlib
 import json
 import os
 import resource
@@ -24,12 +26,14 @@ from pathlib import Path
 
 import forks
 from faults.forgeries import REFUSED, USED, forge, use
+from faults.ledger import note
 from faults.right_snapshots import right, scenes
 from skyband.monitor import dormancy
 
 SECONDS = 20.0  # that one forgery may take; a hang is longer
 MEMORY = 1 << 30  # bytes that a child may ask for beyond what it has when it begins
 WARM = 600.0  # seconds for a child to load and compile
+AGAIN = "again"
 
 
 def _child(names: list[str], seed: int, begin: int, count: int, trusted: bool) -> None:
@@ -38,19 +42,22 @@ def _child(names: list[str], seed: int, begin: int, count: int, trusted: bool) -
     dormancy.FEWEST = 4  # groups that are gone lose their codes soon
     for name in names:
         right(name), right(name, 7)
-        use(name, scenes()[name].monitor().snapshot())  # kernels are compiled
+        use(name, right(name).data, whole=True)  # kernels are compiled
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    had: set[bytes] = set()
     for number in range(begin, begin + count):
         for name in names:
-            print(json.dumps(["begin", name, number]), flush=True)
-            what = ""
+            what = "not forged yet"
             try:
                 what, data = forge(name, seed, number)
-                print(json.dumps(["forged", name, number, what]), flush=True)
-                print(json.dumps([use(name, data, trusted=trusted), name, number]), flush=True)
+                print(json.dumps(["begin", name, number, what]), flush=True)  # and what came of the one before
+                digest = hashlib.blake2b(data, digest_size=16, key=name.encode()[:64]).digest()
+                came = AGAIN if digest in had else use(name, data, trusted=trusted)
+                had.add(digest)
+                print(json.dumps([came, name, number]))
             except BaseException:
-                print(json.dumps(["error", name, number, what, traceback.format_exc()[-3000:]]), flush=True)
+                print(json.dumps(["error", name, number, what, traceback.format_exc()[-3000:]]))
 
 
 @dataclass
@@ -59,11 +66,15 @@ class Tally:
 
     refused: int = 0
     used: int = 0
+    again: int = 0  # not tried a second time
     broken: list[str] = field(default_factory=list)
 
     @property
     def tried(self) -> int:
         return self.refused + self.used + len(self.broken)
+
+    def counts(self) -> dict[str, int]:
+        return {"tried": self.tried, "refused": self.refused, "broken": len(self.broken), "again": self.again}
 
 
 def run(names: list[str], seed: int, count: int, begin: int = 0, most: int = 50, *, trusted: bool = False) -> Tally:
@@ -108,13 +119,12 @@ def _run_child(
         for text in lines:
             kind, name, number, *more = json.loads(text)
             if kind == "begin":
-                current, what = (name, number), "not forged yet"
-            elif kind == "forged":
-                what = more[0]
+                current, what = (name, number), more[0]
             else:
                 current = None
                 tally.refused += kind == REFUSED
                 tally.used += kind == USED
+                tally.again += kind == AGAIN
                 if kind == "error":
                     tally.broken.append(f"error: {name!r} seed {seed} number {number}: {more[0]}\n{more[1]}")
             limit = time.monotonic() + SECONDS
@@ -152,6 +162,7 @@ def main() -> None:
     print("\n\n".join(tally.broken))
     kinds = {kind: sum(one.startswith(kind) for one in tally.broken) for kind in ("crash", "hang", "error")}
     print(f"{len(names)} scenes, {tally.tried} forged: {tally.refused} refused, {tally.used} used, {kinds}")
+    note({"forged": given.scenes.strip() or "all", **tally.counts()})
     print(f"{(time.monotonic() - begun) / max(1, tally.tried) * 1000:.1f} ms each")
     return
 

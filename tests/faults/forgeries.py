@@ -60,9 +60,12 @@ def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def forge(scene: str, seed: int, number: int) -> tuple[str, bytes]:
-    """Forgery `number` of a scene: what was done, and the bytes."""
-    rng = np.random.default_rng([zlib.crc32(scene.encode()), seed, number])
-    return _forged(rng, right(scene), partial(right, scene, 7))
+    """Forgery `number` of a scene: what was done, and the bytes, which are not those of the right snapshot."""
+    rng, good = np.random.default_rng([zlib.crc32(scene.encode()), seed, number]), right(scene)
+    while True:
+        what, data = _forged(rng, good, partial(right, scene, 7))
+        if data != good.data:  # the value that was there may have been drawn, and the places of equal records swapped
+            return what, data
 
 
 def _forged(rng: np.random.Generator, good: Right, later: Callable[[], Right]) -> tuple[str, bytes]:
@@ -317,15 +320,31 @@ def _bytes_changed(rng: np.random.Generator, raw: Any) -> Any:
 REFUSED, USED = "refused", "used"
 
 
-def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
-    """Restore a forged snapshot and use the Monitor; any answer is right, and so is a StateError or QueryError."""
+def use(scene: str, data: bytes, *, trusted: bool = False, whole: bool = False) -> str:
+    """Restore a forged snapshot and use the Monitor; any answer is right, and so is a StateError or QueryError.
+
+    Some calls in an order that the bytes choose, so that each meets what was forged; or all of them.
+    """
     try:
         monitor = sb.Monitor.restore(data, trusted=trusted)
     except (StateError, QueryError):
         return REFUSED
-    start = scenes()[scene].rows
+    steps, last = _steps(monitor, scenes()[scene].rows)
+    if not whole:
+        rng = np.random.default_rng(zlib.crc32(data))
+        steps = [steps[i] for i in rng.permutation(len(steps))[:7]]
+        last = [step for step in last if rng.random() < 0.5]
+    for step in (*steps, *last):
+        with suppress(SkybandError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SkybandWarning)
+            step()
+    return USED
+
+
+def _steps(monitor: sb.Monitor, start: int) -> tuple[list[Callable[[], Any]], list[Callable[[], Any]]]:
+    """Calls in any order, and those after which little of what was restored is left."""
     first: Any = next(iter(monitor.queries.values()), None)
-    for step in (
+    steps: list[Callable[[], Any]] = [
         lambda: [monitor.answer(name) for name in monitor.queries],
         lambda: monitor.push(rows(1, start)),
         lambda: monitor.push(rows(40, start + 1)),
@@ -339,16 +358,16 @@ def use(scene: str, data: bytes, *, trusted: bool = False) -> str:
         lambda: [monitor.subscribe(name, subscribers(3, 20), from_window=True) for name in monitor.queries],
         lambda: monitor.snapshot(),
         lambda: monitor.push(rows(7, start + 41), to=start + 60),
-        lambda: monitor.advance(start + 100),
+        lambda: monitor.advance(start // 2 + 4),
         lambda: monitor.delete([0, 1, start, start + 5]),
         lambda: monitor.push(rows(60, start + 48)),
-        lambda: [monitor.replace(name, query.smaller(1)) for name, query in monitor.queries.items()],
         lambda: monitor.answers(),
         lambda: sb.Monitor.restore(monitor.snapshot()),
+    ]
+    last: list[Callable[[], Any]] = [
+        lambda: monitor.advance(start + 100),
+        lambda: [monitor.replace(name, query.smaller(1)) for name, query in monitor.queries.items()],
         lambda: [monitor.drop(name) for name in reversed(monitor.queries)],
         lambda: monitor.push(rows(3, start + 108)),
-    ):
-        with suppress(SkybandError), warnings.catch_warnings():
-            warnings.simplefilter("ignore", SkybandWarning)
-            step()
-    return USED
+    ]
+    return steps, last

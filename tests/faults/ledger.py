@@ -1,4 +1,4 @@
-"""Counts of changes tried, lost, doubled and wrong, printed as a table: `python -m faults.ledger FILE`."""
+"""Counts of what was tried and what came of it, printed as tables: `python -m faults.ledger FILE`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,26 @@ def note(entry: dict[str, Any]) -> None:
             ledger.write(json.dumps(entry) + "\n")
 
 
-def table(file: Path) -> str:
-    entries = [row for row in map(json.loads, file.read_text().splitlines()) if "what" in row]
-    columns = ("what", "rounds", "changes", "lost", "doubled", "wrong")
-    lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
-    lines += ["| " + " | ".join(f"{row[c]:,}" if c != "what" else row[c] for c in columns) + " |" for row in entries]
+def tables(text: str) -> str:
+    """A table for each sort of entries, which their first key names; entries of one name are added up."""
+    sums: dict[str, dict[str, Counter[str]]] = {}
+    for entry in map(json.loads, text.splitlines()):
+        sort, name = next(iter(entry.items()))
+        if isinstance(name, str):
+            counts = sums.setdefault(sort, {}).setdefault(name, Counter())
+            counts.update({key: value for key, value in entry.items() if isinstance(value, int)})
+    return "\n\n".join(_table(sort, rows) for sort, rows in sums.items())
+
+
+def _table(sort: str, rows: Mapping[str, Counter[str]]) -> str:
+    columns = list(dict.fromkeys(key for counts in rows.values() for key in counts))
+    lines = [f"| {' | '.join([sort, *columns])} |", "|---|" + "---:|" * len(columns)]
+    lines += [f"| {' | '.join([name, *(f'{counts[key]:,}' for key in columns)])} |" for name, counts in rows.items()]
+    if len(rows) > 1:
+        whole = [f"{sum(counts[key] for counts in rows.values()):,}" for key in columns]
+        lines.append(f"| {' | '.join(['all', *whole])} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    print(table(Path(sys.argv[1])))
+    print(tables(Path(sys.argv[1]).read_text()))

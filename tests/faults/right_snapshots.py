@@ -220,6 +220,7 @@ _OF_KIND: dict[str, Callable[[str, Any, Any], dict[str, Scene]]] = {
 class Right:
     """A right snapshot, taken apart: facts, parts, each cell as named arrays, and the snapshots inside it."""
 
+    data: bytes
     facts: dict[str, Any]
     parts: dict[str, Any]
     arrays: dict[str, list[tuple[str, Any]]]  # by cell: (name, array)
@@ -258,7 +259,7 @@ def _taken_apart(data: bytes) -> Right:
             (name, np.frombuffer(bytes(stream[0]), dtype)) for (name, dtype), stream in zip(types, streams, strict=True)
         ]
     inside = {f"over{i}": _taken_apart(parts[f"over{i}"].tobytes()) for i in range(len(facts.get("over", ())))}
-    return Right(facts, parts, arrays, inside)
+    return Right(data, facts, parts, arrays, inside)
 
 
 def _column(name: str, type_: Any) -> list[tuple[str, Any]]:

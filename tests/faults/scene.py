@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def subscribers(size: int, start: int = 0) -> dict[str, Any]:
     }
 
 
+@cache
 def rows(size: int, start: int = 0) -> pa.Table:
     """Rows that suit every scene; groups come and go, times rise with some equal ones, and some are late."""
     rng = np.random.default_rng(start)

@@ -7,6 +7,7 @@ and the engines that no common kind takes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ _MORE = {
         {
             "parts any": sb.TopKIncomplete(2, "*", _HOUR, per="g", repeat="last"),
             "parts sum": sb.TopKIncomplete(2, ["a", "b"], sb.Last(60), repeat="sum", at_most=3),
+            "alternatives": sb.TopKUncertain(2, "x", sb.Last(span=20), group="who"),
         },
         {"id": "who", "time": "t"},
     ),
@@ -114,6 +116,7 @@ def calls(kind: str) -> dict[str, Call]:
     name, query = next(iter(subject.queries.items()))
     found: dict[str, Call] = {
         "push": lambda m: m.push(rows(40, 60, groups="abcde")),
+        "push of many groups": lambda m: m.push(rows(40, 60, groups=ascii_letters)),
         "advance": lambda m: m.advance(10**6),
         "answer": lambda m: m.answer(name),
         "snapshot": lambda m: m.snapshot(),

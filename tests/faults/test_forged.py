@@ -82,9 +82,10 @@ def test_no_forgery_breaks_a_monitor(kind: str) -> None:
     chosen = [name for name in names if FUZZ > 1 or name in SAMPLE]
     count = ROUNDS if FUZZ == 1 else -(-MANY * FUZZ // len(names))
     tally = run(chosen, seed=FUZZ, count=count)
-    note({"forged": kind, "tried": tally.tried, "refused": tally.refused, "broken": len(tally.broken)})
+    note({"forged": kind, **tally.counts()})
     assert not tally.broken, "\n\n".join(tally.broken)
-    assert tally.tried == count * len(chosen)
+    assert tally.tried + tally.again == count * len(chosen)
+    assert tally.again <= tally.tried / 5, "most differ"
     assert tally.refused and tally.used, "some are found out, and some are harmless"
 
 
@@ -101,7 +102,7 @@ def test_every_algorithm_and_window_is_forged() -> None:
 def test_right_snapshots_pass(name: str) -> None:
     data = scenes()[name].monitor().snapshot()
     assert sb.Monitor.restore(data, trusted=False).snapshot() == sb.Monitor.restore(data).snapshot()
-    assert use(name, data) == USED
+    assert use(name, data, whole=True) == USED
 
 
 def test_only_the_first_restore_changes_the_bytes() -> None:
@@ -117,7 +118,7 @@ def test_a_forgery_can_be_made_again() -> None:
     name = SAMPLE[0]
     one, other = forge(name, 0, 3), forge(name, 0, 4)
     assert one == forge(name, 0, 3) and one != other
-    assert one[1] != scenes()[name].monitor().snapshot()
+    assert scenes()[name].monitor().snapshot() not in {forge(name, 0, number)[1] for number in range(60)}
     unpack(one[1])
     assert right(name).arrays["cell0"][0][0] == "per g mask"
 
@@ -207,7 +208,7 @@ def test_keys_that_the_scoring_does_not_give() -> None:
     streams = [later["0 data"] if one == "0 data" else array for one, array in good.arrays["cell0"]]
     (whole,) = cells.write([[array.tobytes()] for array in streams], 1)
     data = pack(good.facts, good.parts | {"cell0": np.frombuffer(whole, np.uint8)})
-    assert use(name, data) == USED
+    assert use(name, data, whole=True) == USED
 
 
 def test_slots_have_their_numbers() -> None:

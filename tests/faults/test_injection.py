@@ -1,15 +1,17 @@
 """Faults injected into calls: after any of them a Monitor is as if the call had not been made, or says it is broken.
 
 Every Python line of a call fails once (an interrupt or a want of memory), every allocation of Python's, and the address
-space ends at many places of a larger push. `make test` tries a sample, SKYBAND_FUZZ=20 (`make faults`) all of them (of
-allocations one in a hundred).
+space ends at many places of a larger push. `make test` tries a sample, SKYBAND_FUZZ=10 each line at the first and the
+last time that it is run, SKYBAND_FUZZ=20 (`make faults`) every time (of allocations one in a hundred).
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import linecache
 import os
+import re
 import signal
 import sys
 from collections import Counter
@@ -17,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pytest
@@ -27,20 +29,33 @@ import skyband as sb
 from faults.ledger import note
 from faults.subjects import SUBJECTS, Call, calls, rows, started
 from skyband.errors import StateError
+from skyband.kernels.compile import ENTRY_POINTS
 
 HOUSE = str(Path(sb.__file__).parent)
 FUZZ = int(os.environ.get("SKYBAND_FUZZ", "1"))
 ALL = FUZZ >= 20
 PLACES = 12 * FUZZ  # of each call, if not all
+CALLS = [name for name in os.environ.get("SKYBAND_CALLS", "").split(",") if name]  # all if none
 
 
 @dataclass
 class Fault:
-    """Raise an error at one line of skyband's, counted from the begin; at 0 none, which counts the lines."""
+    """Raise an error at one line of skyband's, counted from the begin; at 0 none, which notes the lines."""
 
     at: int
     error: type[BaseException]
     lines: int = field(default=0, init=False)
+    places: list[tuple[str, int]] = field(default_factory=list, init=False)
+
+    def chosen(self, most: int) -> list[int]:
+        """The lines at which to raise: a sample of about so many, the first and last time of each, or all."""
+        if ALL:
+            return list(range(1, self.lines + 1))
+        if FUZZ < 10:
+            return list(range(1, self.lines + 1, max(1, self.lines // most)))
+        last = {place: at for at, place in enumerate(self.places, 1)}
+        first = {place: at for at, place in reversed(list(enumerate(self.places, 1)))}
+        return sorted({*first.values(), *last.values()})
 
     def __enter__(self) -> Fault:
         self.before = sys.gettrace()
@@ -57,6 +72,8 @@ class Fault:
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             self.lines += 1
+            if not self.at:
+                self.places.append((frame.f_code.co_filename, frame.f_lineno))
             if self.lines == self.at:
                 raise self.error(f"injected at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
         return self._line
@@ -101,14 +118,15 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
     start.push(rows(0, 40))
     before, counted = settled(start), Counter[str]()
     for name, call in calls(kind).items():
+        if CALLS and name not in CALLS:
+            continue
         call(sb.Monitor.restore(before))  # what is imported or compiled at a first call is no line of later ones
         whole = sb.Monitor.restore(before)
         with Fault(0, MemoryError) as fault:
             call(whole)
-        after, lines = whole.snapshot(), fault.lines
-        assert lines > 10, name
-        step = 1 if ALL else max(1, lines // PLACES)
-        for at in range(1, lines + 1, step):
+        after = whole.snapshot()
+        assert fault.lines > 10, name
+        for at in fault.chosen(PLACES):
             monitor = sb.Monitor.restore(before)
             error = (MemoryError, KeyboardInterrupt)[at % 2]
             try:
@@ -117,7 +135,7 @@ def test_every_line_of_a_call_fails_once(kind: str) -> None:
                 counted["unharmed"] += 1  # whoever called suppresses it, or a line less was run
             except error:
                 counted[outcome(monitor, before, after, call)] += 1
-    note({"what": f"lines of calls fail: {kind}", **counted})
+    note({"lines of calls": kind, **counted})
     print(kind, dict(counted))
     assert counted["untouched"] and counted["broken"]
     assert counted["unharmed"] <= counted.total() / 20
@@ -132,7 +150,7 @@ def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
     with Fault(0, MemoryError) as fault:
         whole.push(rows(0, 40))
     after = whole.snapshot()
-    for at in range(1, fault.lines + 1, 1 if ALL else max(1, fault.lines // (2 * PLACES))):
+    for at in fault.chosen(2 * PLACES):
         monitor, error = sb.Monitor.restore(before), (MemoryError, KeyboardInterrupt)[at % 2]
         try:
             with Fault(at, error):
@@ -142,7 +160,7 @@ def test_every_line_of_a_first_push_fails_once(kind: str) -> None:
             now = monitor.snapshot() if monitor._loop.state.commit.broken is None else before
             together = before if now == after else now
             counted[outcome(monitor, together, after, lambda one: one.push(rows(0, 40)))] += 1
-    note({"what": f"lines of a first push fail: {kind}", **counted})
+    note({"lines of a first push": kind, **counted})
     assert counted["untouched"] and counted["broken"]
     assert counted["unharmed"] <= counted.total() / 20
 
@@ -162,9 +180,26 @@ def in_child(function: str, kind: str) -> Counter[str]:
         3000 if ALL else 200
     )
     assert code == 0, f"exit code {code}\n{out}\n{err[-4000:]}"
-    counted = Counter[str](json.loads(out.splitlines()[-1]))
-    note({"what": f"{function}: {kind}", **counted})
-    return counted
+    *more, last = map(json.loads, out.splitlines())
+    for entry in ({function: kind, **last}, *more):
+        note(entry)
+    return Counter[str](last)
+
+
+HUNG = "no line: it was ended by the alarm"
+
+
+def place(trace: str) -> str:
+    """The Python line that a process was at when it crashed."""
+    found = re.search(r'File "(.+)", line (\d+) in (\S+)', trace)
+    if found is None:
+        return trace.strip() or HUNG
+    file, line, function = found.groups()
+    return f"{Path(file).name} {function}: {linecache.getline(file, int(line)).strip()}"
+
+
+def kernels_called(line: str) -> set[str]:
+    return {one.py_func.__name__ for one in ENTRY_POINTS} & set(re.findall(r"(\w+)\(", line))
 
 
 def allocations(kind: str) -> None:
@@ -177,12 +212,12 @@ def allocations(kind: str) -> None:
     before, batch = settled(start), rows(100, 60, groups="abcde")
     monitor, whole = sb.Monitor.restore(before), sb.Monitor.restore(before)
     whole.push(batch)
-    after = whole.snapshot()
+    after, crashed = whole.snapshot(), Counter[str]()
 
-    def end(at: int) -> str:
-        """How a push ends in which one allocation fails."""
+    def end(at: int, trace: TextIO) -> str:
+        """How a push ends in which one allocation fails; a crash leaves its trace."""
         if not (child := os.fork()):
-            faulthandler.disable()
+            faulthandler.enable(trace, all_threads=False)
             signal.alarm(30)  # it would be counted as crashed
             failed, found = False, "wrong"
             _testcapi.set_nomemory(at, at + 1)
@@ -201,10 +236,16 @@ def allocations(kind: str) -> None:
 
     ends, at, unharmed = Counter[str](), 1, 0
     while unharmed < (400 if ALL else 8):  # then the push has had its last allocation
-        found = end(at)
+        with open(os.memfd_create("trace"), "w+", errors="replace") as trace:
+            found = end(at, trace)
+            trace.seek(0)
+            crashed.update([place(trace.read())] if found == "crashed" else [])
         ends[found] += 1
         assert at < 10**7, ends
         at, unharmed = at + 1 + int(at * (0.01 if ALL else 0.3)), unharmed + 1 if found == "unharmed" else 0
+    assert not [line for line in crashed if line == HUNG or kernels_called(line)], crashed
+    for line, times in crashed.items():
+        print(json.dumps({"crashed at": line, "times": times}))
     print(json.dumps(ends))
 
 
@@ -219,6 +260,19 @@ def test_every_allocation_of_a_push_fails_once(kind: str) -> None:
     print(kind, dict(ends))
     assert ends["broken"] and ends["untouched"] and not ends["wrong"]
     assert ends["crashed"] <= ends.total() / 25
+
+
+def test_a_crash_is_attributed_to_a_line() -> None:
+    """A kernel's own would fail the test above; what hangs has no trace."""
+    whole = sb.Monitor(sb.TopK(1, "x", sb.Last(5)))
+    whole.push({"x": [1.0]})
+    kernel = ENTRY_POINTS[0].py_func
+    line = next(i for i, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "= ENTRY_POINTS[0]" in text)
+    trace = f'Fatal Python error\n\n  File "{__file__}", line {line} in one\n  File "{__file__}", line 1 in two\n'
+    assert place(trace) == "test_injection.py one: kernel = ENTRY_POINTS[0].py_func"
+    assert place("") == HUNG
+    assert kernels_called(f"a, b = {kernel.__name__}(x)") == {kernel.__name__}
+    assert not kernels_called(f"a.{kernel.__name__} = numpy.max(x)")
 
 
 def all_there_is() -> list[Any]:

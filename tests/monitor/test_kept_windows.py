@@ -208,7 +208,7 @@ def test_a_window_lends_nothing_to_an_order_that_it_cannot_rank_by(algorithm: st
     asked = sb.TopK(**({"k": 2, "by": "x", "window": sb.Last(5)} | options))
     monitor = sb.Monitor({"a": sb.TopK(2, "x", sb.Last(5), algorithm=algorithm)}, id="id")
     monitor.push(rows)
-    with pytest.raises(QueryError, match="SORTED answers|no standing query keeps a window"):
+    with pytest.raises(QueryError, match=r"SORTED answers|no standing query keeps a window"):
         monitor.add("b", asked, from_window=True)
     assert monitor.replace("a", asked)["diff"].to_pylist() == [-1, -1]
     monitor.push(rows)

@@ -193,20 +193,24 @@ class Column:
 
     def append(self, column: Any) -> None:
         if pa.types.is_null(self.type) and not pa.types.is_null(column.type):
-            size, self._size = self._size, 0  # only nulls so far: the type is known now
-            self.__init__(column.type)  # type: ignore[misc]
-            self.append(pa.nulls(size, column.type))
+            self._be_nulls(column.type)  # only nulls so far: the type is known now
         more = len(column)
         if self._size + more > len(self._values):
-            room = max(16, 4 * len(self._values), (self._size + more) * 9 // 8)
-            self._values, old = np.empty(room, self._values.dtype), self._values  # what is not used costs nothing
-            self._valid, was = np.empty(room, np.bool_), self._valid
-            self._values[: self._size], self._valid[: self._size] = old[: self._size], was[: self._size]
+            room = max(16, 4 * len(self._values), (self._size + more) * 9 // 8)  # what is not used costs nothing
+            values, valid = np.empty(room, self._values.dtype), np.empty(room, np.bool_)
+            values[: self._size], valid[: self._size] = self._values[: self._size], self._valid[: self._size]
+            self._values, self._valid = values, valid  # both or, without memory, neither
         new = slice(self._size, self._size + more)
         self._values[new] = bits_of(column) if self.fixed else np.fromiter(column.to_pylist(), object, more)
-        valid = valid_of(column)
-        self._valid[new] = True if valid is None else valid
+        known = valid_of(column)
+        self._valid[new] = True if known is None else known
         self._size += more
+
+    def _be_nulls(self, type_: Any) -> None:
+        """Be of another type, with as many nulls; at once."""
+        other = Column(type_)
+        other.append(pa.nulls(self._size, type_))
+        vars(self).update(vars(other))
 
     def take(self, places: Ints) -> Any:
         """The values at these places, as an Arrow array."""
@@ -231,10 +235,12 @@ class Column:
     def all(self) -> Any:
         return self.take(np.arange(self._size))
 
-    def cut(self, size: int) -> None:
-        """Keep only the first so many."""
+    def cut(self, size: int, type_: Any) -> None:
+        """Keep only the first so many, which were of this type."""
         self._values[size : self._size] = None if not self.fixed else 0
         self._size = min(size, self._size)
+        if type_ != self.type:
+            self._be_nulls(type_)
 
     def thin(self, places: Ints) -> None:
         """Keep only these places, in this order."""

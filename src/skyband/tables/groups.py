@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skyband.tables.columns import ARROW_ERRORS, Column, as_arrow, distinct, key_bits, name_digests, valid_of
 
 Ints = NDArray[np.int64]
-Mark = tuple[int, list[int], list[int]]  # how many groups, words and codes there are
+Mark = tuple[int, list[int], list[int], list[Any]]  # how many groups, words and codes there are; types of columns
 
 
 class _Coder:
@@ -50,8 +50,9 @@ class _Coder:
         if 2 * most > len(self.table):
             from skyband.kernels.routing import reindex
 
-            self.table = np.full(1 << (2 * most - 1).bit_length(), -1, np.int64)
-            reindex(self.table, self.keys, self.state)
+            table = np.full(1 << (2 * most - 1).bit_length(), -1, np.int64)
+            reindex(table, self.keys, self.state)
+            self.table = table  # at the end: an interrupt before leaves the one in which all is found
 
     def __len__(self) -> int:
         return int(self.state[0])
@@ -97,19 +98,20 @@ class Groups:
     def mark(self) -> Mark:
         """What is known now, for `revert`."""
         coders = [*self._coders, *self._pairs]
-        return self.total, [len(words) for words in self._words], [len(coder) for coder in coders]
+        types = [column.type for column in self.columns]
+        return self.total, [len(words) for words in self._words], [len(coder) for coder in coders], types
 
     def revert(self, mark: Mark) -> None:
         """Forget the groups that are new since the mark: their batch was refused."""
-        total, words, codes = mark
+        total, words, codes, types = mark
         for known, size in zip(self._words, words, strict=True):
             while len(known) > size:
                 known.popitem()
         for coder, size in zip([*self._coders, *self._pairs], codes, strict=True):
             coder.revert(size)
-        for column in self.columns:
-            column.cut(total)
         self.columns = self.columns if total else []
+        for column, type_ in zip(self.columns, types, strict=True):
+            column.cut(total, type_)
         self.total, self._new = total, None
 
     # --- groups go

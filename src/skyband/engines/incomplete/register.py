@@ -105,12 +105,12 @@ class Register:
         set_owners(self.log, self._last, owners)
 
     def undo(self) -> None:
-        """Forget what was validated and not taken."""
+        """Forget what was validated and not taken. If it fails, the next call does it again, from the same end."""
         if self._before is not None:
-            end = self.size if self._ended < 0 else self._ended
-            self.log, size = self._before
-            self.log.facts[SIZE] = size
-            undo(self.log, end)
+            log, size = self._before
+            self._ended = self.size if self._ended < 0 else self._ended
+            undo(log, size, self._ended)
+            self.log = log
         self._before = None
 
     def shorten(self, length: int) -> None:

@@ -79,8 +79,9 @@ class Rivals:
         """Begin a ring with these lines."""
         while capacity < 2 * len(lines):
             capacity *= 2
-        self.ring = _empty_ring(capacity)
-        copy_lines(lines, self.ring)
+        ring = _empty_ring(capacity)
+        copy_lines(lines, ring)
+        self.ring = ring  # at the end: without memory the lines stay where they were
 
     def keep(self) -> None:
         """What was validated is taken."""

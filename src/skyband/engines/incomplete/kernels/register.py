@@ -146,11 +146,12 @@ def set_owners(log: Log, begin: int, owners: Records) -> None:
 
 
 @uncounted_kernel
-def undo(log: Log, end: int) -> None:
-    """Cut the lines from the size of the log to `end`, as if they had never been written."""
+def undo(log: Log, size: int, end: int) -> None:
+    """Cut the lines from `size` to `end`, as if they had never been written."""
     lines, heads = log.lines, log.heads
-    for place in range(end - 1, log.facts[SIZE] - 1, -1):
+    for place in range(end - 1, size - 1, -1):
         heads[slot_of_line(log, place)] = lines[place]["older"]
+    log.facts[SIZE] = size
 
 
 @uncounted_kernel
