@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -45,7 +47,7 @@ def test_cells_of_older_versions_are_read() -> None:
 
 
 def test_a_shard_goes_on_from_large_cells() -> None:
-    query, options = TopK(20, by="x", window=Last(span=900), per="g"), {"id": "i", "time": "t"}
+    query, options = TopK(20, by="x", window=Last(span=900), per="g"), dict[str, Any](id="i", time="t")
     shards, monitor = Shards({"q": query}, options, 1), Monitor({"q": query}, **options)
     for number, partitions in enumerate(cut(many_rows(seed=3, size=3000, groups=20), 3)):
         same_rows(shards.trigger(partitions), pushed(monitor, partitions, ("t", "i")), f"trigger {number}")

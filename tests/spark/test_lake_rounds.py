@@ -98,10 +98,10 @@ def test_kill_9_of_a_driver_that_writes_tables(tmp_path: Path) -> None:
     dice, struck = random.Random(5), Counter[str]()  # noqa: S311
     for _ in range(ROUNDS):
         put_rows(tmp_path, table)
-        wanted = ended_triggers(tmp_path) + dice.randrange(AHEAD)  # else a slow machine never comes to a second one
+        until = ended_triggers(tmp_path) + dice.randrange(AHEAD)  # else a slow machine never comes to a second one
         driver = start(tmp_path)
         deadline = time.monotonic() + 600
-        while not (tmp_path / "begun").exists() or ended_triggers(tmp_path) < wanted:
+        while not (tmp_path / "begun").exists() or ended_triggers(tmp_path) < until:
             assert driver.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
             time.sleep(0.02)
         time.sleep(dice.random() * 2)
