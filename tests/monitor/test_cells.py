@@ -70,6 +70,8 @@ def test_columns_come_back_from_any_cells(type_: Any, data: st.DataObject) -> No
     assert len(streams) == cells.column_width(type_)
     numbers = np.arange(2 * size).reshape(size, 2)
     stored = cells.write([*streams, cells.array_stream(numbers, bounds)], len(bounds) - 1)
+    moved = [cells.by_bytes(cell, stored.widths) for cell in stored]
+    assert [cells.by_bytes(cell, stored.widths, back=True) for cell in moved] == stored
     order = data.draw(st.permutations(range(len(stored))))
     read = cells.read([stored[i] for i in order], len(streams) + 1)
     back = cells.join_column(read[:-1], type_)

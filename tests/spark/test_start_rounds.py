@@ -62,6 +62,8 @@ def start(folder: Path, number: int, how: str) -> subprocess.Popen[bytes]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
     }
+    if how == "connect":
+        env["SPARK_TESTING"] = "1"  # a port of its own: that of a server that was just killed may still be taken
     command = [sys.executable, "-m", "spark.test_start_rounds", str(folder), str(number), how]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)

@@ -19,21 +19,34 @@ from skyband.errors import StateError
 from skyband.tables.columns import bits_of, is_fixed, valid_of
 
 Ints: TypeAlias = NDArray[np.int64]
-Stream: TypeAlias = list[Any]  # one buffer per cell
 _COUNT = struct.Struct("<q")
 
 
-def write(streams: Sequence[Stream], cells: int) -> list[bytes]:
+class Stream(list[Any]):
+    """One buffer per cell; width: the bytes of an entry, where all have as many."""
+
+    width = 1
+
+
+class Cells(list[bytes]):
+    """Cells with the same streams; widths: of these."""
+
+    widths: tuple[int, ...] = ()
+
+
+def write(streams: Sequence[list[Any]], cells: int) -> Cells:
     """Each cell's frame and streams."""
     sizes = np.array([[len(part) for part in stream] for stream in streams], "<i8").reshape(len(streams), cells)
     frames = np.ascontiguousarray(sizes.T)
     count = _COUNT.pack(len(streams))
-    return [b"".join([count, frames[i].tobytes(), *(stream[i] for stream in streams)]) for i in range(cells)]
+    found = Cells(b"".join([count, frames[i].tobytes(), *(stream[i] for stream in streams)]) for i in range(cells))
+    found.widths = tuple(stream.width if isinstance(stream, Stream) else 1 for stream in streams)
+    return found
 
 
 def read(cells: Sequence[bytes], count: int) -> list[Stream]:
     """The streams of all cells; each should have `count` of them."""
-    streams: list[Stream] = [[] for _ in range(count)]
+    streams = [Stream() for _ in range(count)]
     begin = _COUNT.size + 8 * count
     for cell in cells:
         if len(cell) < begin or _COUNT.unpack_from(cell)[0] != count:
@@ -48,12 +61,28 @@ def read(cells: Sequence[bytes], count: int) -> list[Stream]:
     return streams
 
 
+def by_bytes(cell: bytes, widths: Sequence[int], *, back: bool = False) -> bytes:
+    """A cell with the first bytes of all entries of a stream before the second ones, and so on; back: the inverse.
+
+    The high bytes of times, numbers and ids are nearly the same: so they are together, and compress to nothing.
+    """
+    begin = _COUNT.size + 8 * len(widths)
+    parts = [cell[:begin]]
+    for width, size in zip(widths, np.frombuffer(cell, "<i8", len(widths), _COUNT.size).tolist(), strict=True):
+        part = np.frombuffer(cell, np.uint8, size, begin)
+        parts.append(part.reshape((width, -1) if back else (-1, width)).T.tobytes() if width > 1 else part.tobytes())
+        begin += size
+    return b"".join(parts)
+
+
 def array_stream(array: NDArray[Any], bounds: Ints) -> Stream:
     """An array cut before these entries."""
     data = without_gaps(np.ascontiguousarray(array)).reshape(-1).view(np.uint8).data
     width = array.itemsize * int(np.prod(array.shape[1:]))
     places = (bounds * width).tolist()
-    return [data[left:right] for left, right in pairwise(places)]
+    stream = Stream(data[left:right] for left, right in pairwise(places))
+    stream.width = width
+    return stream
 
 
 def without_gaps(array: NDArray[Any]) -> NDArray[Any]:
@@ -85,12 +114,12 @@ def column_streams(column: Any, bounds: Ints) -> list[Stream]:
         )
         held = memoryview(b"" if data is None else data)
         places = offsets[bounds].tolist()
-        text = [held[left:right] for left, right in pairwise(places)]
+        text = Stream(held[left:right] for left, right in pairwise(places))
         return [array_stream(mask, bounds), array_stream(np.diff(offsets), bounds), text]
     pieces = [
         column.slice(left, right - left) for left, right in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     ]
-    return [[_ipc(piece) for piece in pieces]]
+    return [Stream(map(_ipc, pieces))]
 
 
 def column_width(type_: Any) -> int:

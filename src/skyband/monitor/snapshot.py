@@ -304,7 +304,7 @@ def _going_on(adapter: Adapter, saved: dict[str, Any], state: State) -> Adapter:
     return adapter
 
 
-def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> list[bytes]:
+def cut(state: State, groups: Groups, order: Ints, bounds: Ints) -> cells.Cells:
     """What is known of these groups, as cells: the groups order[bounds[i]:bounds[i + 1]] are in cell i."""
     streams: list[cells.Stream] = []
     for i, type_ in enumerate(_types(state, groups.inputs)):

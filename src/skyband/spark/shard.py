@@ -342,7 +342,7 @@ class Shard:
         stored = cut(state, groups, chosen, bounds)
         for cell, data, (begin, end) in zip(touched.tolist(), stored, pairwise(bounds.tolist()), strict=True):
             if begin < end:
-                self.cells.updateValue((number, cell), (compressed(data),))
+                self.cells.updateValue((number, cell), (compressed(data, stored.widths),))
             elif directory.groups[cell]:
                 self.cells.removeKey((number, cell))
             mine = chosen[begin:end]
