@@ -88,8 +88,7 @@ class UnsubscribedAdapter(Adapter):
         example = example_of(query, sort)
         super().__init__(example, groups, options, start)
         self.subscribed = subscriptions is not None and subscriptions.count > 0  # then it takes no rows
-        self._others = lambda: _examples_of(query, sort)
-        self._query = query
+        self._query, self._sort = query, sort
         self._set_validator(self._new_validator(query, example))
         self._open = size_of(query.window) is not None  # how long its window is, subscriptions say
 
@@ -107,7 +106,7 @@ class UnsubscribedAdapter(Adapter):
         own, more = getattr(query, "by", None), getattr(query, "where", None)
         self._own: tuple[str, ...] | None = None
         if own is not None and not query.of_pairs and query.kind != "TopKGroups" and _needs_of(own):
-            validator.score = _score_of(own)  # type: ignore[method-assign]
+            validator.score = _score_of(own)  # type: ignore[method-assign,assignment]
         if more is not None and parse(more).each:
             validator.where, self._own = None, parse(more).columns
         return validator
@@ -137,10 +136,8 @@ class UnsubscribedAdapter(Adapter):
         self._validator.options = self.options
         try:
             validated = self._validator.validate(batch, cache, bad_times)
-        except BatchError:
-            validated = self._validate_otherwise(batch, cache, bad_times)
-            if validated is None:
-                raise
+        except BatchError as error:
+            validated = self._validate_otherwise(batch, cache, bad_times, error)
         if self._own is None:
             return validated
         scored = validated.scored
@@ -150,17 +147,17 @@ class UnsubscribedAdapter(Adapter):
         return scored.validated(None)
 
     def _validate_otherwise(
-        self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]
-    ) -> Validated | None:
+        self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None], failed: BatchError
+    ) -> Validated:
         """What the columns compare with may be strings or booleans: go on with an example that fits them."""
-        for example in self._others():
+        for example in _examples_of(self._query, self._sort):
             if not isinstance(example, QueryError):
                 validator = self._new_validator(self._query, example)
                 with suppress(BatchError):
                     validated = validator.validate(batch, cache, bad_times)
                     self._set_validator(validator)
                     return validated
-        return None
+        raise failed
 
     def specs(self, unit: int | None) -> tuple[Spec, ...]:
         return (Spec(0, 1 if self._open else length_of(self.validates, unit)),)

@@ -100,7 +100,7 @@ class Options:
 def named(queries: Query | Iterable[Query] | Mapping[str, Query]) -> dict[str, Query]:
     """Queries by name: one or a list is q0, q1, ..."""
     if isinstance(queries, Query | str):  # a text is refused as a whole, not by its letters
-        return {"q0": queries}  # type: ignore[dict-item]
+        return {"q0": queries}
     if isinstance(queries, Mapping):
         return dict(queries)
     if isinstance(queries, Iterable):
