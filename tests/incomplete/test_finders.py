@@ -25,7 +25,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-@examples(30)
+@examples(15)
 @given(data=st.data())
 def test_the_row_that_counts_is_found(name: str, data: Any) -> None:
     """Few ids with many rows each: most of what can come before, between and after has come."""
