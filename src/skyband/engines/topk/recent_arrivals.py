@@ -153,14 +153,17 @@ class RecentArrivals:
             cells = self.grid.side**self.shape.attributes
             due = np.flatnonzero((segments["end"] - segments["begin"] >= min(cells, long)) & (segments["cells"] < 0))
             due = due[due >= first]
-            rows = np.setdiff1d(np.arange(len(segments)), segments["cells"], assume_unique=False)[: len(due)]
+            free, taken = np.ones(len(segments), np.bool_), segments["cells"]
+            free[taken[(taken >= 0) & (taken < len(free))]] = False
+            rows = np.flatnonzero(free)[: len(due)]
             segments["cells"][due] = rows
             if len(rows) and rows.max() >= len(self.starts):
                 more = np.empty((int(rows.max()) + 1 - len(self.starts), cells + 1), np.int32)
                 self.starts = np.concatenate([self.starts, more])
             if len(due):
                 only = segments.copy()
-                only["cells"][np.setdiff1d(np.arange(len(segments)), due)] = -1
+                only["cells"] = -1
+                only["cells"][due] = rows
                 longest = int((segments["end"] - segments["begin"])[due].max())
                 sort_segments(self.history(only), self.grid, first, np.empty(longest))
         return segments
