@@ -390,7 +390,7 @@ class Adapter(Validation):
         sequence = 0 if place is None else int(numbering.of_query[place])
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if place is None else self.engine.size_of(place),
+            "objects": 0 if self.engine is None or place is None else self.engine.size_of(place),
             "buffer": 0 if self.engine is None else self.engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if self.engine is None else self.engine.nbytes),
             "arrivals": int(numbering.arrivals[sequence]),
