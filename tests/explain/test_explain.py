@@ -34,6 +34,21 @@ def test_a_window_no_larger_than_k_keeps_everything() -> None:
     assert explain(sb.TopK(10, "x", sb.Last(4))).objects == 4
 
 
+def test_many_expressions_could_share_a_window() -> None:
+    """Auto keeps BLOCK, which is never much slower; explain says when SMA is faster."""
+    query = sb.TopK(3, "sqrt(x) * y + x * 0.5", sb.Last(100))
+    said = [explain(query, queries=queries) for queries in (31, 32)]
+    assert [one.algorithm for one in said] == ["BLOCK", "BLOCK"]
+    assert ['algorithm="SMA"' in one.why[0] for one in said] == [False, True]
+    alone = sb.TopK(3, "sqrt(x) * y + x * 0.5", sb.Last(100), per="city")
+    assert 'algorithm="SMA"' not in explain(alone, queries=32, groups=5).why[0], "a grid for each city"
+
+
+def test_many_queries_with_ranks_share_nothing() -> None:
+    query = sb.TopK(3, sb.Linear({"x": 1, "y": 2}), sb.Last(100), offset=2)
+    assert explain(query, queries=100).algorithm == explain(query).algorithm != "SMA"
+
+
 def test_huge_windows_cost_nothing_to_explain() -> None:
     assert 400 < (explain(sb.TopK(10, "x", sb.Last(2**61))).objects or 0) < 450
 

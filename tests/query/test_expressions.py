@@ -55,6 +55,7 @@ VALUES: list[tuple[str, Value]] = [  # with x = 3, y = 4, n = null, q = NaN, z =
     ("power(z, -1)", INF),
     ("power(-z, -1)", -INF),
     ("power(-z, -2)", INF),
+    ("power(-z, -1.5)", INF),
     ("power(-8, 1/3)", NAN),
     ("power(-10, 309)", -INF),
     ("power(10, 309)", INF),

@@ -195,5 +195,5 @@ def arithmetic(op: str, a: float, b: float = 0.0) -> float:
         if op == "ln" and a == 0:
             return -INF
         if op == "power" and a == 0:
-            return math.copysign(INF, a) if math.fmod(b, 2) != 0 else INF
+            return math.copysign(INF, a) if abs(math.fmod(b, 2)) == 1 else INF
         return NAN

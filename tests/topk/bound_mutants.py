@@ -80,10 +80,23 @@ MUTANTS: dict[str, Listed] = {
     ),
     "scores: functions of another library": (
         "engines/topk/bounds.py",
-        "return programs if exact else None",
-        "return programs",
+        "return programs if exact and",
+        "return programs if",
         TOGETHER,
     ),
+    "scores: exp of another library": (
+        "engines/topk/bounds.py",
+        "(has_same_functions() or not np.isin(used, FUNCTIONS).any())",
+        "True",
+        TOGETHER,
+    ),
+    "scores: exp is not compared": (
+        "engines/topk/bounds.py",
+        "found is not None and found.tobytes() == np.stack(expected).tobytes()",
+        "True",
+        TOGETHER,
+    ),
+    "scores: the power of the first number": (SCORES, "np.power(x[i], y[i])", "np.power(x[i], y[0])", TOGETHER),
     "boxes: a half is lost": (BOXES, "for half in range(2):", "for half in range(1):", TYPED),
     "boxes: the smallest is best": (BOUNDS, "return -found.low if queries.turned else", "return", TYPED),
 }

@@ -36,9 +36,33 @@ MUTANTS: dict[str, Listed] = {
     "grid: boxes without their ends": (WINDOW_STATE, "<= data[i, j] <=", "< data[i, j] <", IN_GRID),
     "grid: an object is in a slab of other numbers": (
         OBJECTS,
-        "if edges[j, middle] <= x:",
-        "if edges[j, middle] > x:",
+        "if edges[j, low + half] <= x else",
+        "if edges[j, low + half] > x else",
         IN_GRID,
+    ),
+    "grid: an arrival does not concern the first query of all": (
+        UPKEEP,
+        "if first[1] >= 0:\n                        changes",
+        "if first[1] > 0:\n                        changes",
+        IN_GRID,
+    ),
+    "grid: an object stays in the run of the first query of all": (
+        UPKEEP,
+        "if first[1] >= 0:  # most",
+        "if first[1] > 0:  # most",
+        IN_GRID,
+    ),
+    "grid: an arrival is not compared with the next query of its cell": (
+        UPKEEP,
+        "lists, i, t + 1, True)\n    return",
+        "lists, i, t + 2, True)\n    return",
+        IN_GRID,
+    ),
+    "groups: an unknown id deletes another": (
+        "tables/groups.py",
+        "there = np.flatnonzero(codes < known)",
+        "there = np.arange(len(codes))",
+        ("tests/topk/test_deletions.py",),
     ),
     "grid: the object before does not know that its next has left": (
         OBJECTS,

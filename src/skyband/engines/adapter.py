@@ -386,11 +386,11 @@ class Adapter(Validation):
             assert all(len(column) == len(self.kept_columns) for column in self.kept_columns.columns.values())
 
     def stats(self, name: str) -> dict[str, Any]:
-        numbering = self.numbering
-        sequence = 0 if self.engine is None else int(numbering.of_query[self.place(name)])
+        numbering, place = self.numbering, None if self.engine is None else self.place(name)
+        sequence = 0 if place is None else int(numbering.of_query[place])
         return {
             "algorithm": self.algorithm,
-            "objects": 0 if self.engine is None else self.engine.size_of(self.place(name)),
+            "objects": 0 if self.engine is None or place is None else self.engine.size_of(place),
             "buffer": 0 if self.engine is None else self.engine.buffer,
             "bytes": self.kept_columns.nbytes + (0 if self.engine is None else self.engine.nbytes),
             "arrivals": int(numbering.arrivals[sequence]),

@@ -37,8 +37,8 @@ class IdCodes(Adapter):
 
     def validate(self, batch: Batch, cache: dict[Any, Scored], bad_times: dict[str, Bools | None]) -> Validated:
         if self.deletable and self.options.id is not None:
-            null = batch.array(self.options.id).is_null()
-            bad_times = {**bad_times, "id is null": np.asarray(null, np.bool_) if batch.rows else None}
+            ids = batch.array(self.options.id)
+            bad_times = {**bad_times, "id is null": np.asarray(ids.is_null(), np.bool_) if ids.null_count else None}
         return super().validate(batch, cache, bad_times)
 
     def names_of(self, rows: Ints, groups: Ints, push: Push) -> Ints | None:

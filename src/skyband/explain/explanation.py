@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from skyband.engines.registry import MANY, choose_with_reason
 from skyband.engines.size import Size
-from skyband.engines.topk.scorings import auto_key, family_key
+from skyband.engines.topk.scorings import OverAxes, auto_key, family_key, window_scoring
 from skyband.engines.topk.subscribed_form import SlotForm, slot_form
 from skyband.engines.unsubscribed import example_of
 from skyband.errors import QueryError
@@ -160,9 +160,16 @@ def _explained(query: Query, expected: dict[str, float]) -> Explanation:
 def _chosen(query: Query, queries: int) -> tuple[str, str]:
     """The algorithm and why it, where so many queries differ in their numbers."""
     name, why = choose_with_reason(query)
-    if query.algorithm != "auto" or queries < MANY or not isinstance(query, TopK) or auto_key(query) is None:
+    if query.algorithm != "auto" or queries < MANY or not isinstance(query, TopK):
         return name, why
-    if isinstance(query.window, UntilDeleted):
+    if isinstance(query.window, UntilDeleted) or query.demands or query.per_columns:
+        return name, why
+    if name == "BLOCK" and isinstance(window_scoring(query.by), OverAxes):
+        return name, (
+            f'{why}; algorithm="SMA" lets expressions over the same columns share one window, which is faster unless '
+            "scores rise with time or rows have a score for some of them only"
+        )
+    if auto_key(query) is None:
         return name, why
     if family_key(query) is None:
         return "SMA", f"what auto takes for {queries:,} such queries: they look at one window, which is kept once"

@@ -295,7 +295,7 @@ class Loop:
             )
         if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
             raise BatchError(f"delete takes a list of ids; got {ids!r}. Nothing was deleted; did you mean [{ids!r}]?")
-        given = list(ids)
+        given = ids if isinstance(ids, pa.Array) else list(ids)
         column, known = self._id_column(given), np.zeros(len(given), np.bool_)
         nothing = Push(Batch(pa.table({})), self.state.serial, {}, None, None, self.state.clock)
         pieces = []
@@ -311,13 +311,13 @@ class Loop:
             self._settle(len(given))
             return changes
 
-    def _id_column(self, ids: list[Any]) -> Any:
+    def _id_column(self, ids: Any) -> Any:
         """Ids as a column of the type that the stream's have."""
         type_ = self.state.types.get(str(self.state.options.id), pa.null())
         if pa.types.is_null(type_):
             return pa.nulls(len(ids))
         try:
-            return plain(pa.array(ids, type_))
+            return plain(ids if getattr(ids, "type", None) == type_ else pa.array(list(ids), type_))
         except (*ARROW_ERRORS, TypeError, ValueError, OverflowError) as error:
             said = f"delete: the ids are of type {type_}, and these are not ({error}). Nothing was deleted."
             raise BatchError(said) from None

@@ -166,12 +166,14 @@ class Groups:
         mark = self.mark()
         codes, fresh = self._encode(len(self.names) - 1, column)
         known = len(self._coders[-1]) - len(fresh)
-        first = np.full(len(self._coders[-1]), -1)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]
         self.revert(mark)
-        rows = first[:known]
-        if len(self.names) > 1:
-            rows = rows[self._pairs[0].keys[: self.total] & 0xFFFFFFFF]
+        there = np.flatnonzero(codes < known)
+        values, first = np.unique(codes[there], return_index=True)
+        if len(self.names) == 1:  # a value is a group
+            return values, there[first]
+        rows = np.full(known, -1)
+        rows[values] = there[first]
+        rows = rows[self._pairs[0].keys[: self.total] & 0xFFFFFFFF]
         groups = np.flatnonzero(rows >= 0)
         return groups, rows[groups]
 

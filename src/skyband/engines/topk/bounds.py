@@ -7,16 +7,16 @@ parts are computed once, and x*x is a square: else an interval for x would not k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from skyband.engines.contract import Floats, Scorings
 from skyband.engines.topk.kernels import bounds as kernels
-from skyband.engines.topk.kernels.typed_scores import CHUNK, EXACT, score_rows
+from skyband.engines.topk.kernels.typed_scores import CHUNK, EXACT, FUNCTIONS, score_rows
 from skyband.engines.topk.kernels.window_state import Programs
 from skyband.engines.topk.scorings import OverAxes
-from skyband.query.expressions import Expression, Kind, Node, kind_of, parse, recognise
+from skyband.query.expressions import Expression, Kind, Node, Operand, kind_of, parse, recognise
 from skyband.query.kinds import Above, TopK
 from skyband.query.scoring.forms import EXPRESSION
 
@@ -65,22 +65,38 @@ def programs_of(expressions: Sequence[Expression], axes: Sequence[str]) -> Progr
 
 @lru_cache(maxsize=16)
 def _exact_programs(texts: tuple[str, ...], axes: tuple[str, ...]) -> Programs | None:
-    """The programs of expressions that are computed by rounded operations only; None: some are not."""
+    """The programs of expressions whose values kernels compute to the last bit; None: of some they do not."""
     programs = programs_of([parse(text) for text in texts], axes)
-    written = np.arange(programs.code.shape[1]) < programs.steps[:, None]
-    exact = bool(np.isin(programs.code[..., 0][written], EXACT).all()) and not programs.odd.any()
-    return programs if exact else None
+    used = programs.code[..., 0][np.arange(programs.code.shape[1]) < programs.steps[:, None]]
+    exact = bool(np.isin(used, (*EXACT, *FUNCTIONS)).all()) and not programs.odd.any()
+    return programs if exact and (has_same_functions() or not np.isin(used, FUNCTIONS).any()) else None
+
+
+@cache
+def has_same_functions() -> bool:
+    """Whether compiled code and Python call one C library: the same bits of exp, ln and power.
+
+    They do, unless Numba takes the functions of Intel's library, whose last bit differs in 2 of 1,000 numbers or more.
+    """
+    texts, size = ("exp(x)", "ln(x)", "power(x, y)"), 4096
+    columns = {"x": np.linspace(0.01, 9, size), "y": np.linspace(-3, 3, size)[::-1].copy()}
+    found = _score(programs_of([parse(text) for text in texts], ("x", "y")), list(columns.values()))
+    operands = {name: Operand(column) for name, column in columns.items()}
+    expected = [parse(text).evaluate(operands, size).values for text in texts]
+    return found is not None and found.tobytes() == np.stack(expected).tobytes()
 
 
 def scores_together(texts: tuple[str, ...], axes: tuple[str, ...], columns: Sequence[Floats]) -> Floats | None:
     """The scores of rows by expressions, a row of them for each, from columns without NaN or null.
 
-    None: some row has no score by one of them, or an expression is not made of rounded operations.
+    None: some row has no score by one of them, or kernels do not compute an expression to the last bit.
     """
     programs = _exact_programs(texts, axes)
-    if programs is None:
-        return None
-    scores = np.empty((len(texts), len(columns[0])))
+    return None if programs is None else _score(programs, columns)
+
+
+def _score(programs: Programs, columns: Sequence[Floats]) -> Floats | None:
+    scores = np.empty((len(programs.steps), len(columns[0])))
     values = np.empty((programs.low.shape[1], CHUNK))
     return scores if score_rows(programs, np.stack(columns), values, scores) else None
 

@@ -109,7 +109,7 @@ def lane_keys(form: int, points: Floats, weights: Floats, row: list[float]) -> F
 
 def with_own_rows(changes: Changes, arrivals: Arrivals, refused: list[tuple[int, Ints]]) -> Changes:
     """Net changes of a batch: those of slots that have rejected rows are at the last row that they have not."""
-    for slot in np.unique(np.concatenate([np.empty(0, np.int64), *(slots for _, slots in refused)])).tolist():
+    for slot in np.unique(np.concatenate([slots for _, slots in refused])).tolist() if refused else ():
         own = np.setdiff1d(arrivals.rows, [row for row, slots in refused if slot in slots])
         changes.row[changes.query == slot] = own[-1] if len(own) else -1
     return changes

@@ -154,8 +154,8 @@ class RecentArrivals:
             cells = self.grid.side**self.shape.attributes
             due = np.flatnonzero((segments["end"] - segments["begin"] >= min(cells, long)) & (segments["cells"] < 0))
             due = due[due >= first]
-            free = np.ones(len(segments), np.bool_)
-            free[segments["cells"][(segments["cells"] >= 0) & (segments["cells"] < len(segments))]] = False
+            free, taken = np.ones(len(segments), np.bool_), segments["cells"]
+            free[taken[(taken >= 0) & (taken < len(free))]] = False
             rows = np.flatnonzero(free)[: len(due)]
             segments["cells"][due] = rows
             if len(rows) and rows.max() >= len(self.starts):

@@ -129,13 +129,13 @@ class Windowed:
     def _with_rows(self, store: Store, out: Records, now: Ints, rows: Ints, last: int, arrivals: Arrivals) -> Records:
         """Find the rows of steps without an arrival of the kernel's own; net changes wait for the batch's end."""
         if self.net:
-            out = np.concatenate([store.pending, out])
+            out = np.concatenate([store.pending, out]) if len(store.pending) else out
             store.pending, out = (out, out[:0]) if arrivals.more else (out[:0], out)
             if arrivals.more:
                 return out
-            above = self.queries.arrays.specs["above"].astype(np.bool_)
+            above = self.queries.arrays.specs["above"]
             if above.any():
-                gone = (out["diff"] > 0) & above[out["visit"]]
+                gone = (out["diff"] > 0) & (above[out["visit"]] > 0)
                 out = out[~(gone & ~np.isin(out["serial"], store.slots["serial"]))]
                 out = out[np.argsort(out["diff"], kind="stable")]  # leaving first
             store.opened = NOWHERE
@@ -155,17 +155,18 @@ class Windowed:
 
     def _in_order(self, pieces: list[Records], groups: list[int], arrivals: Arrivals, alive: Bools) -> Changes:
         """Changes by query, then by step across groups."""
+        if len(pieces) == 1:
+            out = pieces[0][stable_order(pieces[0]["visit"].astype(np.int64), len(self.queries))]
+            return _changes(out, np.full(len(out), groups[0], np.int64), alive)
         out = np.concatenate([np.empty(0, CHANGE), *pieces])
         codes = np.repeat(np.array(groups, np.int64), [len(piece) for piece in pieces])
-        order = np.arange(len(out))
-        if len(groups) > 1:
-            place = np.maximum(2 * out["row"] + 1, 0)
-            if self.timed:
-                clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
-                early = 2 * np.searchsorted(clocks, out["instant"], "left")
-                place = np.full(len(out), 0) if self.net else np.where(out["query"] == 1, early, place)
-                order = np.argsort(out["instant"], kind="stable")
-            order = order[np.argsort(place[order], kind="stable")]
+        order, place = np.arange(len(out)), np.maximum(2 * out["row"] + 1, 0)
+        if self.timed:
+            clocks = np.empty(0, np.int64) if arrivals.clocks is None else arrivals.clocks
+            early = 2 * np.searchsorted(clocks, out["instant"], "left")
+            place = np.full(len(out), 0) if self.net else np.where(out["query"] == 1, early, place)
+            order = np.argsort(out["instant"], kind="stable")
+        order = order[np.argsort(place[order], kind="stable")]
         order = order[stable_order(out["visit"][order].astype(np.int64), len(self.queries))]
         return _changes(out[order], codes[order], alive)
 
@@ -311,10 +312,9 @@ class Windowed:
                 found.append(self.stores[g].scan(query, spec, int(now[g])))
         sizes = np.array([len(best) for best in found], np.int64)
         ranked = np.concatenate([np.empty(0, OBJECT), *found])
-        ends = np.cumsum(sizes)
         return Answer(
             group=np.repeat(chosen, sizes),
-            rank=np.arange(1, len(ranked) + 1) - np.repeat(ends - sizes, sizes),
+            rank=np.arange(1, len(ranked) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes),
             stamp=ranked["stamp"],
             serial=ranked["serial"],
             key=ranked["key"],

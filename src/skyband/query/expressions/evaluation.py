@@ -166,7 +166,7 @@ def _power(x: float, y: float) -> float:
         if x < 0 and y != math.floor(y):
             return math.nan
         # a pole (0 to a negative power) or an overflow; the sign of x shows through odd powers only
-        return math.copysign(math.inf, x) if math.fmod(y, 2.0) else math.inf
+        return math.copysign(math.inf, x) if abs(math.fmod(y, 2.0)) == 1 else math.inf
 
 
 # --- comparison: NaN equals itself and is larger than any number, as in Spark -------------------------------

@@ -5,8 +5,9 @@ have NaN or null there. An interval holds all other values; it is empty (low > h
 one is of objects with a score, since the others are rejected.
 
 Addition, subtraction, multiplication, division and square roots are rounded correctly, so they are monotone in float64
-too: the ends, computed by the operation itself, are bounds. exp, ln and power come from another library than the scores
-do, so their ends are moved outward by far more than their error (`below`, `above`). An operation costs some 5 ns.
+too: the ends, computed by the operation itself, are bounds. exp, ln and power are not monotone in their last bit, and
+scores may have them from another library, so their ends are moved outward by far more than their error (`below`,
+`above`). An operation costs some 5 ns.
 """
 
 from __future__ import annotations

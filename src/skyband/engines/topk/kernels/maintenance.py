@@ -171,21 +171,29 @@ def next_query(
 
 @part
 def add(
-    queries: Queries, window: Window, scratch: Scratch, growing: Growing, i: int, step: Records
+    queries: Queries,
+    window: Window,
+    scratch: Scratch,
+    growing: Growing,
+    i: int,
+    first: tuple[int, int, float],
+    step: Records,
 ) -> tuple[Records, Records]:
-    """Insert object i into the runs of the queries that it concerns; there is capacity for a change of each."""
+    """Insert object i into the runs of the queries that it concerns; there is capacity for a change of each.
+
+    first: what `next_query` has found from the beginning of its cell's list.
+    """
     specs, slots, lists = queries.specs, window.slots, growing.lists
     records, reported = growing.records, growing.reported
-    t, s = -1, 0
-    while True:
-        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, True)
-        if s < 0:
-            return records, reported
+    t, s, key = first
+    while s >= 0:
         if specs[s]["above"]:
             report(growing.changes, window.tally, step, s, key, slots[i]["stamp"], slots[i]["serial"], 1, True)
         else:
             touch(window, scratch, records, s, specs[s]["k"])
             records, reported = insert(window, records, reported, s, i, key, specs[s]["k"], queries.algorithm)
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, True)
+    return records, reported
 
 
 @uncounted
@@ -197,28 +205,27 @@ def remove(
     records: Records,
     changes: Records,
     i: int,
+    first: tuple[int, int, float],
     unreported: int,
     step: Records,
 ) -> None:
     """Remove object i from the runs that hold it; there is capacity for a change of each query.
 
-    unreported: it came in the net batch that goes on.
+    first: as in `add`; unreported: it came in the net batch that goes on.
     """
     specs, slots, heads = queries.specs, window.slots, window.heads
     stamp, serial = slots[i]["stamp"], slots[i]["serial"]
-    t, s = -1, 0
-    while True:
-        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, False)
-        if s < 0:
-            return
+    t, s, key = first
+    while s >= 0:
         if specs[s]["above"]:
             if not unreported:
                 report(changes, window.tally, step, s, key, stamp, serial, -1, False)
-            continue
-        rank = rank_of(records, heads, s, key, stamp, serial)
-        if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
-            touch(window, scratch, records, s, specs[s]["k"])
-            remove_at(records, heads, s, rank)
+        else:
+            rank = rank_of(records, heads, s, key, stamp, serial)
+            if rank < heads[s]["size"] and records[heads[s]["head"] + rank]["serial"] == serial:
+                touch(window, scratch, records, s, specs[s]["k"])
+                remove_at(records, heads, s, rank)
+        t, s, key = next_query(queries, window, scratch.stale, lists, i, t + 1, False)
 
 
 @kernel
@@ -271,9 +278,11 @@ def take_arrivals(
             else:
                 break
             if is_listed(slots, cells, counters, old):
-                unreported = span.net and slots[old]["serial"] >= span.opened
-                changes = reserve(changes, window.tally, len(queries.specs))
-                remove(queries, window, scratch, lists, records, changes, old, unreported, step)
+                first = next_query(queries, window, scratch.stale, lists, old, 0, False)
+                if first[1] >= 0:  # most concern none, and calls with many arrays cost more than the search
+                    unreported = span.net and slots[old]["serial"] >= span.opened
+                    changes = reserve(changes, window.tally, len(queries.specs))
+                    remove(queries, window, scratch, lists, records, changes, old, first, unreported, step)
             release(slots, cells, counters, old, in_lists)
         if arrives and kind == DELETE:
             kinds[a] = UNKNOWN
@@ -289,9 +298,11 @@ def take_arrivals(
                 else:
                     put_into_cell(window, new)
                 if is_listed(slots, cells, counters, new):
-                    changes = reserve(changes, window.tally, len(queries.specs))
-                    growing = Growing(lists, records, reported, changes)
-                    records, reported = add(queries, window, scratch, growing, new, step)
+                    first = next_query(queries, window, scratch.stale, lists, new, 0, True)
+                    if first[1] >= 0:
+                        changes = reserve(changes, window.tally, len(queries.specs))
+                        growing = Growing(lists, records, reported, changes)
+                        records, reported = add(queries, window, scratch, growing, new, first, step)
         if counters[TOUCHED] and (span.final and ended if span.net else True):
             growing = Growing(lists, records, reported, changes)
             lists, records, reported, changes = finish_step(queries, window, scratch, sorted_lists, growing, step)

@@ -1,7 +1,8 @@
 """Scores of many typed expressions over the same rows: each operation is one loop over a chunk of rows.
 
-The programs are those that bound the expressions (bounds.py), run on numbers in place of intervals. Only operations
-that float64 rounds correctly are there, so that results have the bits that NumPy gives.
+The programs are those that bound the expressions (bounds.py), run on numbers in place of intervals. Operations that
+float64 rounds correctly have the bits that NumPy gives. exp, ln and power have none but those of the C library, which
+compiled code calls as Python does, number by number: that is tested once in each process (topk/bounds.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from skyband.engines.topk.kernels.bounds import (
     ADD,
     COPY,
     DIV,
+    EXP,
     GREATEST,
     LEAST,
+    LN,
     MUL,
     NEGATIVE,
+    POWER,
     SQRT,
     SQUARE,
     SUB,
@@ -27,6 +31,7 @@ from skyband.engines.topk.kernels.window_state import Programs, Records
 from skyband.kernels.compile import uncounted, uncounted_kernel
 
 EXACT = (ABS, ADD, COPY, DIV, GREATEST, LEAST, MUL, NEGATIVE, SQRT, SQUARE, SUB)
+FUNCTIONS = (EXP, LN, POWER)
 CHUNK = 256  # rows at a time; the registers of a program stay in the cache
 
 
@@ -57,6 +62,15 @@ def run_step(op: int, x: Records, y: Records, out: Records, size: int) -> None:
     elif op == SQRT:
         for i in range(size):
             out[i] = math.sqrt(x[i])
+    elif op == EXP:
+        for i in range(size):
+            out[i] = np.exp(x[i])
+    elif op == LN:
+        for i in range(size):
+            out[i] = np.log(x[i])
+    elif op == POWER:
+        for i in range(size):
+            out[i] = np.power(x[i], y[i])
     elif op == LEAST:  # NaN is the largest; of equal ones the first stays
         for i in range(size):
             out[i] = y[i] if y[i] < x[i] or (x[i] != x[i] and y[i] == y[i]) else x[i]

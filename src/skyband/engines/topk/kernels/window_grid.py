@@ -35,26 +35,29 @@ from skyband.engines.topk.kernels.window_state import (
     above,
     in_box,
 )
-from skyband.kernels.compile import uncounted
+from skyband.kernels.compile import close, uncounted
 from skyband.kernels.records import move_run
 from skyband.query.scoring.forms import EXPRESSION, PRODUCT
+
+SOON = 64  # arrivals until it is tested again whether cells have grown lopsided
 
 
 @uncounted
 def locate(edges: Records, side: int, outside: int, data: Records, i: int) -> int:
-    """The cell of an object, or `outside`; an edge belongs to the slab above it, the last one to the slab below."""
+    """The cell of an object, or `outside`; an edge belongs to the slab above it, the last one to the slab below.
+
+    The search takes as many steps for every object and has no branch that depends on it: those are guessed wrong.
+    """
     cell = 0
     for j in range(len(edges)):
-        x, high = data[i, j], int(edges[j, side + 1])
-        if not edges[j, 0] <= x <= edges[j, high]:
+        x, slabs = data[i, j], int(edges[j, side + 1])
+        if not edges[j, 0] <= x <= edges[j, slabs]:
             return outside
         low = 0
-        while high - low > 1:
-            middle = (low + high) // 2
-            if edges[j, middle] <= x:
-                low = middle
-            else:
-                high = middle
+        while slabs > 1:
+            half = slabs >> 1
+            low += half if edges[j, low + half] <= x else 0
+            slabs -= half
         cell = cell * side + low
     return cell
 
@@ -93,8 +96,10 @@ def unlink(slots: Records, cells: Records, i: int) -> None:
 def is_lopsided(cells: Records, counters: Records) -> bool:
     """Whether cells are so much fuller than when the grid was built that another one is due; it is then marked so."""
     live = counters[LIVE]
-    if counters[WAIT] <= 0 and counters[CROWD] > 4 * counters[SKEW] * (live + live * live // len(cells)):
-        counters[SKEW] = 0
+    if counters[WAIT] <= 0:
+        counters[WAIT] = SOON
+        if counters[CROWD] > 4 * counters[SKEW] * (live + live * live // len(cells)):
+            counters[SKEW] = 0
     return bool(counters[SKEW] == 0)
 
 
@@ -125,7 +130,7 @@ def release(slots: Records, cells: Records, counters: Records, i: int, in_lists:
     counters[LIVE] -= 1
 
 
-@uncounted
+@close
 def occupy(window: Window, stream: Stream, a: int, serial: int, aged: bool, idle: bool) -> int:
     """Give arrival a a free place, and its place by age: late ones before newer ones."""
     counters, slots, order = window.counters, window.slots, window.order
