@@ -6,14 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import numba
-import numpy as np
 import pytest
-
-from skyband.cli.emission import emit_late
-from skyband.kernels.compile import part
 
 CODE = """
 import sys
@@ -65,20 +59,3 @@ def test_documented_numba_gives_the_same(plain: str, tmp_path: Path) -> None:
     )
     used = "True False" if plain == "1" else "False True"
     assert done.stdout.strip() == f"[6.0, 10.0, 2.0] 9.0 [0, 0, 1, 2] [3, 1] {used}"
-
-
-def test_of_parts_a_pack_has_no_machine_code_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    emit_late(monkeypatch.setattr)
-
-    def largest(values: Any) -> Any:
-        if len(values) == 0:
-            raise ValueError("none")
-        return values.max()
-
-    most: Any = part(largest)
-    twice: Any = numba.njit(lambda values: 2 * most(values))
-    assert twice(np.array([1.0, 3.0])) == 6.0
-    with pytest.raises(ValueError, match="none"):
-        twice(np.empty(0))
-    emitted = [next(iter(one.overloads.values())).library._compiled for one in (twice, most)]
-    assert emitted == [True, False]

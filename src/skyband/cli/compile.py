@@ -147,14 +147,12 @@ def record(number: int, to: str, older: str) -> None:
     """Play one list of samples and write the kernels that it called, some from an older pack; a process of its own."""
     from numba.core import bytecode
 
-    from skyband.cli.emission import emit_late
     from skyband.cli.samples import TASKS
     from skyband.kernels.cache import KernelCache, Recording
 
     stamps = sorted({str(stamp(name.rpartition(".")[0])) for name in entry_points()})
     state = int(hashlib.sha256("".join(stamps).encode()).hexdigest()[:8], 16)
     bytecode.FunctionIdentity._unique_ids = itertools.count((state * _PROCESSES + number + 1) * 1_000_000)
-    emit_late()
     KernelCache.recording = recording = Recording(_older(Path(older)))
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", SkybandWarning)  # samples have rows that are rejected
