@@ -151,6 +151,15 @@ def test_objects_have_arguments_of_known_kinds(name: str) -> None:
         sb.Monitor.restore(pack(facts, good.parts), trusted=False)
 
 
+def test_words_are_whole() -> None:
+    """Half a character was a bare UnicodeEncodeError once the word was shown."""
+    good = right("TopKGroups TALLY time picks")
+    facts = copy.deepcopy(good.facts)
+    facts["homes"][0]["own"]["words"][11] = "\ud800"
+    with pytest.raises(StateError, match="arguments does not fit together"):
+        sb.Monitor.restore(pack(facts, good.parts), trusted=False)
+
+
 def test_a_query_has_counts_of_late_rows() -> None:
     good = right("subscriptions groups count")
     facts = copy.deepcopy(good.facts)

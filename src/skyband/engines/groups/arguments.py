@@ -219,7 +219,7 @@ class Arguments:
     def restore(self, facts: dict[str, Any]) -> None:
         kinds, words = facts.get("kinds", {}), facts.get("words", [])
         fit = isinstance(kinds, dict) and set(kinds.values()) <= set(_KINDS.values())
-        if not fit or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        if not fit or not isinstance(words, list) or not all(map(_is_whole, words)):
             raise StateError("what is stored of a query's arguments does not fit together. Use an intact copy.")
         self.kinds, self.words = dict(kinds), {word: code for code, word in enumerate(words)}
         self.seen = self.kinds
@@ -232,3 +232,8 @@ class Arguments:
     def check(self) -> None:
         """Of rows that are there the kinds of their arguments are known."""
         require(self.known, "the arguments of rows have kinds")
+
+
+def _is_whole(word: Any) -> bool:
+    """Whether this is text without half characters (lone surrogates), which no column can hold."""
+    return isinstance(word, str) and word.encode(errors="replace").decode() == word
