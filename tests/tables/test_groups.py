@@ -11,7 +11,6 @@ import pytest
 import skyband as sb
 from skyband.errors import BatchError
 from skyband.kernels import routing
-from skyband.tables import columns
 from skyband.tables.columns import Column
 from skyband.tables.groups import Groups
 
@@ -50,7 +49,7 @@ def test_a_column_stays_as_it_was_where_it_cannot_grow(type_: Any, fails: int, m
         return empty(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(columns.np, "empty", fail)
+        patch.setattr(np, "empty", fail)
         with pytest.raises(MemoryError):
             column.append(pa.array(range(100)).cast(pa.int64() if pa.types.is_null(type_) else type_))
     assert len(column) == 16
