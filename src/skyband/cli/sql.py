@@ -76,7 +76,7 @@ def _check(query: Query, id: str | None, columns: Any) -> None:
             f":{query.each[0]} stands for what each subscription brings, and a question over files has none. Write a "
             "value in its place."
         )
-    by_id = query.needs_id is not None or (isinstance(query.window, UntilDeleted) and query.source is None)
+    by_id = query.source is None and (query.needs_id is not None or isinstance(query.window, UntilDeleted))
     if by_id and id is None:
         raise QueryError(
             f"{query.kind} over {query.window!r} goes by ids: name their column, --id COLUMN. Columns: "

@@ -92,7 +92,7 @@ def families_of(adapters: Mapping[str, Adapter]) -> list[list[str]]:
 
 def stands_apart(adapters: Iterable[Adapter], query: TopK, key: Any) -> bool:
     """Whether one more query begins a family: others with its key, which came before, have engines of their own."""
-    started = (one for one in adapters if isinstance(one, TopKAdapter) and one.engine is not None)
+    started = (one for one in adapters if isinstance(one, TopKAdapter) and one.engine is not None and one.queries)
     apart = sum(
         one.algorithm == BLOCK and not isinstance(one, OrderedAdapter) and one.family_key == key for one in started
     )

@@ -1,4 +1,4 @@
-"""What finds the row that matters among many of one object, without reading the others.
+"""Queues, tables and heaps that find the row that matters among many of one object, without reading the others.
 
 `max`: a queue for each object and part of the rows that no newer one reaches, the oldest first, so falling: its first
 valid row has the value. `parts="*"` with `last`: a table of the last row of each object and part; where the largest of
