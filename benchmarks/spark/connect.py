@@ -25,7 +25,7 @@ from benchmarks.workloads import Stream
 def spark_session(stream: Stream, p: Mapping[str, Any]) -> Ready:
     """`spark_monitor` in a child process, over Connect with `connect`."""
     folder = tempfile.TemporaryDirectory()
-    plain = {name: column.astype(str) if column.dtype == object else column for name, column in stream.items()}
+    plain: dict[str, Any] = {name: one.astype(str) if one.dtype == object else one for name, one in stream.items()}
     np.savez(Path(folder.name, "stream.npz"), **plain)
     Path(folder.name, "parameters.json").write_text(json.dumps(p))
     env = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}

@@ -205,7 +205,8 @@ def test_more_answers_than_a_kept_window_has_places_for() -> None:
 def test_a_window_lends_nothing_to_an_order_that_it_cannot_rank_by(algorithm: str, options: dict[str, Any]) -> None:
     """`replace` starts empty, and nothing begins with the window."""
     rows = {"id": [1, 2, 3, 4, 4], "x": [1.0, 2.0, 4.0, 4.0, 1.0], "kk": [1, 1, 1, 1, 1]}
-    asked = sb.TopK(**({"k": 2, "by": "x", "window": sb.Last(5)} | options))
+    chosen: dict[str, Any] = {"k": 2, "by": "x", "window": sb.Last(5)} | options
+    asked = sb.TopK(**chosen)
     monitor = sb.Monitor({"a": sb.TopK(2, "x", sb.Last(5), algorithm=algorithm)}, id="id")
     monitor.push(rows)
     with pytest.raises(QueryError, match=r"SORTED answers|no standing query keeps a window"):

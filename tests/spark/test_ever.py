@@ -62,7 +62,7 @@ def test_mappers_send_what_can_get_in(late: str) -> None:
 
 
 def test_mappers_send_the_first_k_rows_though_each_is_worse() -> None:
-    queries, options = {"q": TopK(3, by="x", window=Ever())}, {"id": "i", "time": "t"}
+    queries, options = {"q": TopK(3, by="x", window=Ever())}, dict[str, Any](id="i", time="t")
     shards, monitor = Shards(queries, options, 1), Monitor(queries, **options)
     table = rows(*((i, i, 9.0 - i, 1) for i in range(5)))
     same_rows(shards.trigger([table]), pushed(monitor, [table], ("t", "i")), "all")
