@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,7 +46,9 @@ STARTS_SPARK = (
     "::test_trees_in_spark",
 )
 
-TOGETHER = ("mutants.py", "faults/test_injection.py", "faults/test_forged.py", "test_house.py")  # servers, and trees
+# Tests that share a server, or the trees of all sources; of a few mutants a nursery each is most of the work
+TOGETHER = ["faults/test_injection.py", "faults/test_forged.py", "test_house.py"]
+TOGETHER += [] if "SKYBAND_MUTANTS" in os.environ else ["mutants.py"]
 
 
 @pytest.hookimpl(optionalhook=True)
