@@ -32,6 +32,7 @@ def scenes(only: str, test: str = "every_engine") -> tuple[str, ...]:
 
 
 ANY = scenes("SCASE")
+SMALL = ("tests/pairs/test_small_steps.py",)
 LONG = ("tests/pairs/test_shen.py", "-k", "short_steps and near")
 LISTS = ("tests/pairs/test_shen.py", "-k", "short_steps and TA")
 CHUNKS = ("tests/pairs/test_shen.py", "-k", "several_chunks and SCASE")
@@ -66,7 +67,7 @@ MUTANTS: dict[str, Mutant] = {
         BAND,
         'if one[i]["older"] != other[j]["older"]:',
         "if False:",
-        scenes("SCASE or TA"),
+        SMALL,
     ),
     "dominance: those of one arrival more": (
         BAND,
@@ -120,7 +121,7 @@ MUTANTS: dict[str, Mutant] = {
         "low, size = views.k[view], now - views.length[view] - 1, facts[SIZE]",
         ANY,
     ),
-    "expiry: no answer is due": (STEPS, "(not timed and views.due[view] <= now)", "(not timed and False)", ANY),
+    "expiry: no answer is due": (STEPS, "(not timed and views.due[view] <= now)", "(not timed and False)", SMALL),
     "expiry: the tree passes over too much": (
         BAND,
         "if band.newest[node] <= low:",
@@ -137,7 +138,7 @@ MUTANTS: dict[str, Mutant] = {
         REPORTS,
         "after = found < k and old[i] > low",
         "after = found < k and old[i] >= low",
-        ANY,
+        SMALL,
     ),
     "reported: the oldest is not": (
         REPORTS,
