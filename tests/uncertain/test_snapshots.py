@@ -11,6 +11,7 @@ import pytest
 
 from engines.streams import cells, check, same_rows
 from skyband import Ever, Last, Monitor, TopKUncertain
+from skyband.errors import StateError
 
 FOLDER = Path(__file__).parent / "python_queues"
 STORED = sorted(FOLDER.glob("*.snapshot"))
@@ -85,3 +86,16 @@ def test_there_is_one_of_each() -> None:
     assert {file.stem for file in STORED} == {
         "CSQ", "CCSQ", "SCSQ", "SCSQ-BUFFER", "COMPACT", "ALTERNATIVES", "ALTERNATIVES-EVER",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ["DOM", "BS"])
+def test_a_snapshot_in_the_middle_of_a_batch_is_none(algorithm: str) -> None:
+    monitor = Monitor(TopKUncertain(2, "x", Last(9), semantics="u-kranks", algorithm=algorithm))
+    monitor.push({"x": [3.0, 2.0, 1.0], "p": [1.0] * 3})
+    engine: Any = monitor._loop.state.standing()[0].engine
+    stored = {name: array for name, (array, _) in engine.snapshot(np.arange(1)).items()}
+    engine.restore(stored)
+    stored["state"] = stored["state"].copy()
+    stored["state"]["open"] = 1
+    with pytest.raises(StateError, match="no batch is open"):
+        engine.restore(stored)

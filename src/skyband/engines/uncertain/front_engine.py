@@ -325,8 +325,8 @@ class FrontEngine:
         many, old = int(slotted.sum()), self._own_words
         narrow = many > 0 and words > old and len(state["marks"]) == many * old  # of version 0.1
         require(narrow or len(state["marks"]) == many * words, "tuples that were reported have their marks")
-        fits = (views["first"] >= 0) & (views["first"] <= np.repeat(sizes, Q))
-        require(fits.all(), "views begin at tuples")
+        require(not groups["open"].any(), "no batch is open")
+        require(((views["first"] >= 0) & (views["first"] <= np.repeat(sizes, Q))).all(), "views begin at tuples")
         entered = np.asarray(state["marks"], np.uint64).reshape(-1, old if narrow else words).copy()
         entered = self._widened(entered) if narrow else entered
         window["mark"][slotted] = np.arange(len(entered))
